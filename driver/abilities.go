@@ -36,8 +36,9 @@ type Transactor interface {
 	// claim never waits in the server for a lock on the key.
 	//
 	// If fn fails, everything is rolled back and fn's error is returned
-	// unchanged; likewise everything is rolled back if fn panics or calls
-	// runtime.Goexit, which go on. A failure before fn is entered is retried
+	// unchanged, or wrapped together with [ErrConflict] if the failure is a
+	// serialization failure or deadlock that this transaction met; likewise
+	// everything is rolled back if fn panics or calls runtime.Goexit, which go on. A failure before fn is entered is retried
 	// by the driver, bounded; after that the driver never calls fn again and
 	// returns [ErrConflict] if everything was rolled back for sure, or
 	// [ErrUnknown] if the commit may have happened. The engine settles the latter by
@@ -189,9 +190,10 @@ type PurgeResult struct {
 
 // Verifier checks at start-up what only the server can tell.
 type Verifier interface {
-	// Verify returns an error that says what to change if the store cannot
-	// keep what the guarantees in use promise: a schema that is missing or
-	// old, a durability setting that may lose what was acknowledged.
+	// Verify returns an error that wraps [ErrUnfit] and says what to change if
+	// the store cannot keep what the guarantees in use promise: a schema that
+	// is missing or old, a durability setting that may lose what was
+	// acknowledged. Any other error says that the store could not be asked.
 	Verify(ctx context.Context, p VerifyParams) (VerifyResult, error)
 }
 

@@ -23,6 +23,8 @@ var (
 	// ErrNested: the call's context carries a transaction of this store that
 	// keeps the call from ever succeeding.
 	ErrNested = errors.New("idem driver: inside a transaction that excludes this call")
+	// ErrUnfit: the store answers, but cannot keep what the guarantees promise.
+	ErrUnfit = errors.New("idem driver: the store cannot uphold the guarantee")
 	// ErrInvalid: the parameters break the contract; nothing was sent.
 	ErrInvalid = errors.New("idem driver: invalid parameters")
 )

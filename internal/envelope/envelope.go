@@ -1,0 +1,87 @@
+// Package envelope is the form of a stored outcome: self-describing bytes that
+// say how to read themselves.
+//
+//	format 1:
+//	  byte     1, the format
+//	  byte     0, the number of transforms that were applied to the rest
+//	  byte     the kind
+//	  string   codec name   (a string is its length as a uvarint and its bytes)
+//	  string   type name    (of a value), or the error's name (of a failure)
+//	  string   error text   (of a failure; empty else)
+//	  bytes    the payload, to the end
+package envelope
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Format is the newest format that this package reads and the one that it writes.
+const Format = 1
+
+// Kind says what an outcome is. Its numbers are stored.
+type Kind uint8
+
+// The kinds.
+const (
+	Value   Kind = 1 // what the operation returned
+	Failure Kind = 2 // a failure that counts as an answer
+	Omitted Kind = 3 // it succeeded; the value was too large to keep, or could not be encoded
+)
+
+// Outcome is a stored outcome.
+type Outcome struct {
+	Kind    Kind
+	Codec   string
+	Name    string
+	Text    string
+	Payload []byte
+}
+
+var (
+	// ErrNewer: the outcome was written by a newer version.
+	ErrNewer = errors.New("written in a newer format")
+	// ErrMalformed: the bytes are no outcome.
+	ErrMalformed = errors.New("malformed outcome")
+)
+
+// AppendHeader appends everything but the payload, which the caller appends
+// behind it.
+func AppendHeader(dst []byte, kind Kind, codec, name, text string) []byte {
+	dst = append(dst, Format, 0, byte(kind))
+	for _, s := range [...]string{codec, name, text} {
+		dst = binary.AppendUvarint(dst, uint64(len(s)))
+		dst = append(dst, s...)
+	}
+	return dst
+}
+
+// Parse reads an outcome. Its payload shares memory with data; nothing is
+// allocated but the strings, which are no longer than data.
+func Parse(data []byte) (Outcome, error) {
+	switch {
+	case len(data) < 3:
+		return Outcome{}, fmt.Errorf("%w: %d bytes", ErrMalformed, len(data))
+	case data[0] > Format:
+		return Outcome{}, fmt.Errorf("%w: %d", ErrNewer, data[0])
+	case data[0] != Format, data[1] != 0:
+		return Outcome{}, ErrMalformed
+	}
+	o := Outcome{Kind: Kind(data[2])}
+	if o.Kind < Value || o.Kind > Omitted {
+		return Outcome{}, fmt.Errorf("%w: kind %d", ErrMalformed, o.Kind)
+	}
+	rest := data[3:]
+	for _, s := range [...]*string{&o.Codec, &o.Name, &o.Text} {
+		n, size := binary.Uvarint(rest)
+		if size <= 0 || n > uint64(len(rest)-size) {
+			return Outcome{}, ErrMalformed
+		}
+		end := size + int(n) //nolint:gosec // n is at most len(rest)
+		*s = string(rest[size:end])
+		rest = rest[end:]
+	}
+	o.Payload = rest
+	return o, nil
+}
