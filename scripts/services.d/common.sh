@@ -40,21 +40,21 @@ give() { # PATH...: to the user of the servers
   ! is_root || chown "$service_user:" "$@"
 }
 
-# Sets $state, the folder of the servers: .services/, or where the servers' user cannot get there (a checkout below
-# /root), a temporary folder that belongs to this checkout alone. The file .services/location remembers it, because
-# TMPDIR may be another one the next time.
+# Sets $state, the folder of the servers: .services/, or a temporary folder that belongs to this checkout alone where the
+# servers' user cannot get there (a checkout below /root) or the path has a blank (MariaDB's set-up fails on it). The file
+# .services/location remembers it, because TMPDIR may be another one the next time.
 choose_state() {
   local location=$checkout/.services/location
   mkdir -p "$checkout/.services"
   choose_user
   project=idem-services-$(printf %s "$checkout" | cksum | cut -d' ' -f1)
   state=$checkout/.services
-  ! "${as_user[@]}" test -x "$state" || return 0
+  if [[ $state != *[[:blank:]]* ]] && "${as_user[@]}" test -x "$state"; then return 0; fi
   state=${TMPDIR:-/tmp}/$project
   # A copied checkout brings the location of the one it was copied from: that one has another name.
   if [ -e "$location" ] && [[ $(<"$location") == */$project ]]; then state=$(<"$location"); fi
   mkdir -p "$state"
-  [ -O "$state" ] || die "$state belongs to somebody else; set TMPDIR to another folder"
+  if [ ! -O "$state" ] || [ -L "$state" ]; then die "$state belongs to somebody else; set TMPDIR to another folder"; fi
   "${as_user[@]}" test -x "$state" || die "the user $service_user cannot read $state; set TMPDIR to a folder that it can read"
   echo "$state" >"$location"
 }
