@@ -55,6 +55,7 @@ choose_state() {
   if [ -e "$location" ] && [[ $(<"$location") == */$project ]]; then state=$(<"$location"); fi
   mkdir -p "$state"
   if [ ! -O "$state" ] || [ -L "$state" ]; then die "$state belongs to somebody else; set TMPDIR to another folder"; fi
+  state=$(cd "$state" && pwd -P) # as the system names a process's folder, see alive
   "${as_user[@]}" test -x "$state" || die "the user $service_user cannot read $state; set TMPDIR to a folder that it can read"
   echo "$state" >"$location"
 }
