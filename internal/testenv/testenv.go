@@ -28,7 +28,7 @@ const (
 
 const requireVariable = "IDEM_TEST_REQUIRE"
 
-var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis} //nolint:gochecknoglobals // a constant list
+var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis}
 
 // Backend returns where the named backend is. If it is nowhere, the test is skipped, or fails if the backend is
 // required. Tests of several packages use a server at the same time: they have to keep to names of their own in it.

@@ -23,10 +23,10 @@ type recorder struct {
 	ending ending
 }
 
-func (r *recorder) Skipf(format string, args ...any)  { r.end("skipped", format, args...) }
-func (r *recorder) Fatalf(format string, args ...any) { r.end("failed", format, args...) }
+func (r *recorder) Skipf(format string, args ...any)  { r.endf("skipped", format, args...) }
+func (r *recorder) Fatalf(format string, args ...any) { r.endf("failed", format, args...) }
 
-func (r *recorder) end(verdict, format string, args ...any) {
+func (r *recorder) endf(verdict, format string, args ...any) {
 	r.ending = ending{verdict, fmt.Sprintf(format, args...)}
 	panic(r)
 }
@@ -47,7 +47,6 @@ func ask(t *testing.T, name testenv.Name) (end ending) {
 	return ending{"returned", testenv.Backend(r, name)}
 }
 
-//nolint:paralleltest // t.Setenv
 func TestBackend(t *testing.T) {
 	for _, tc := range []struct {
 		name                  string
@@ -82,7 +81,6 @@ func TestBackend(t *testing.T) {
 	}
 }
 
-//nolint:paralleltest // t.Setenv
 func TestSQLiteIsAlwaysThere(t *testing.T) {
 	t.Setenv("IDEM_TEST_REQUIRE", "sqlite")
 
