@@ -3,6 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
+MAKEFLAGS += --keep-going # one failed check does not hide the others
 
 # More flags for go test: make test ARGS='-run=TestClaim -v'
 ARGS ?=
