@@ -1,0 +1,223 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/idem-go/idem/driver"
+)
+
+const (
+	beatsPerLease = 3
+	// cutShare is the last part of a lease, in which the function is already
+	// cancelled: it has that long to stop before another run may begin.
+	cutShare = 10
+)
+
+// heartbeat keeps the lease of one run. It is a timer, not a goroutine: a tick renews
+// the lease, or cancels the function where the lease is about to end without
+// a renewal. Its lock is never held over a call of the store.
+type heartbeat struct {
+	c       *call
+	lease   time.Duration // each renewal asks for this
+	renews  bool          // false: the lease needs none
+	cuts    bool          // the function is cancelled before an unrenewed lease ends
+	last    time.Time     // no lease goes beyond: WithMaxLease
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	end     time.Time // of the lease, counted from before it was asked for
+	halted  bool
+	lost    bool
+	pending *lazyContext  // of the renewal under way
+	done    chan struct{} // closed when that has returned
+	fails   int           // renewals in a row
+}
+
+// start begins to keep the lease of c, which was just claimed or renewed.
+func (h *heartbeat) start(c *call) {
+	if c.op.withoutOutcomes {
+		return
+	}
+	h.c = c
+	h.lease = c.claimParams().Lease
+	h.renews = !c.op.caps.Ephemeral
+	h.cuts = c.op.guarantee != AtMostOnce
+	h.end = c.leaseEnd
+	h.last = c.leaseEnd.Add(c.set.maxLease - h.lease)
+	if !h.renews && !h.cuts {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.timer = time.AfterFunc(time.Until(h.next()), h.tick)
+}
+
+// final reports whether the lease has reached its last end, but for the
+// backend's rounding. The caller holds mu.
+func (h *heartbeat) final() bool {
+	return h.last.Sub(h.end) <= max(minDuration, h.c.op.caps.ClockPrecision)
+}
+
+// next is when there is something to do next. The caller holds mu.
+func (h *heartbeat) next() time.Time {
+	if !h.renews || h.final() {
+		return h.cut()
+	}
+	return h.end.Add(h.lease/beatsPerLease - h.lease)
+}
+
+// cut is when the function is cancelled if nothing renews the lease. The
+// caller holds mu.
+func (h *heartbeat) cut() time.Time { return h.end.Add(-h.lease / cutShare) }
+
+// tick renews or cancels.
+func (h *heartbeat) tick() {
+	renewing, lease := h.begin()
+	if renewing == nil {
+		return
+	}
+	sent := time.Now()
+	res, err := h.c.op.driver.Renew(renewing, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: lease})
+	renewing.end(nil)
+	lost := h.renewed(sent, res, err)
+	if lost != nil {
+		h.c.notify(h.c.run, NoticeLeaseLost, lost)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pending = nil
+	close(h.done)
+}
+
+// begin returns the context of a renewal that is due and the lease that it
+// asks for, or nil.
+func (h *heartbeat) begin() (*lazyContext, time.Duration) {
+	h.mu.Lock()
+	var lost *Error
+	defer func() {
+		h.mu.Unlock()
+		if lost != nil {
+			h.c.notify(h.c.run, NoticeLeaseLost, lost)
+		}
+	}()
+	now := time.Now()
+	switch {
+	case h.halted || h.lost:
+		return nil, 0
+	case h.cuts && !now.Before(h.cut()):
+		lost = h.lose(nil)
+		return nil, 0
+	case h.pending != nil || !h.renews || h.final():
+		return nil, 0
+	}
+	if h.cuts {
+		h.timer.Reset(time.Until(h.cut())) // whether the store answers or not
+	}
+	lease := min(h.lease, h.last.Sub(now))
+	h.pending = &lazyContext{parent: h.c.run, detached: true, deadline: now.Add(lease)}
+	h.done = make(chan struct{})
+	return h.pending, lease
+}
+
+// renewed takes over the answer to a renewal and sets the timer. It returns
+// an error if the lease is lost.
+func (h *heartbeat) renewed(sent time.Time, res driver.RenewResult, err error) *Error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var next time.Time
+	switch {
+	case h.halted || h.lost:
+		return nil
+	case errors.Is(err, driver.ErrLost):
+		return h.lose(err)
+	case err == nil:
+		h.fails = 0
+		if end := sent.Add(res.LeaseLeft); end.After(h.end) {
+			h.end = end
+		}
+		// Not at once again, however little the store gave.
+		next = later(h.next(), time.Now().Add(min(h.lease, time.Second)/cutShare))
+	default:
+		h.fails++
+		next = time.Now().Add(min(backoff(h.fails), h.lease/beatsPerLease))
+	}
+	if h.cuts {
+		next = earlier(next, h.cut())
+	}
+	h.timer.Reset(time.Until(next))
+	return nil
+}
+
+// lose cancels the function. The caller holds mu.
+func (h *heartbeat) lose(cause error) *Error {
+	h.lost = true
+	if h.pending != nil {
+		h.pending.end(nil)
+	}
+	e := h.c.fail(ErrLeaseLost, cause)
+	switch {
+	case cause != nil:
+	case h.final():
+		e.Detail = fmt.Sprintf("the function runs longer than WithMaxLease(%v)", h.c.set.maxLease)
+	default:
+		e.Detail = "it could not be renewed in time"
+	}
+	h.c.run.end(e)
+	return e
+}
+
+// extend renews the lease at once, for at least d.
+func (h *heartbeat) extend(ctx context.Context, d time.Duration) error {
+	h.mu.Lock()
+	left, lost := time.Until(h.last), h.lost || h.halted
+	h.mu.Unlock()
+	switch {
+	case lost:
+		return h.c.fail(ErrLeaseLost, nil)
+	case d > left:
+		return h.c.fail(ErrConfig, fmt.Errorf("Extend(%v): WithMaxLease leaves %v: raise it", d, left))
+	}
+	sent := time.Now()
+	res, err := h.c.op.driver.Renew(ctx, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: d})
+	switch {
+	case errors.Is(err, driver.ErrLost):
+		return h.c.fail(ErrLeaseLost, err)
+	case err != nil:
+		return h.c.storeError(ctx, err)
+	}
+	if h.timer != nil {
+		h.renewed(sent, res, nil)
+	}
+	return nil
+}
+
+// halt stops renewing: the function has returned. It does not wait for a
+// renewal under way, see join.
+func (h *heartbeat) halt() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.halted = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if h.pending != nil {
+		h.pending.end(nil)
+	}
+	if h.c != nil {
+		h.c.leaseEnd = h.end
+	}
+}
+
+// join waits until a renewal that was under way has returned.
+func (h *heartbeat) join() {
+	h.mu.Lock()
+	done := h.done
+	h.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}

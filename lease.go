@@ -1,0 +1,145 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/idem-go/idem/driver"
+)
+
+const (
+	recordFormat = 1
+
+	// How often a step is tried in all before the call gives up on it.
+	claimTries = 3
+	giveTries  = 3
+
+	// minSettling is how long a call goes on settling its key at least, after
+	// the caller's context has ended or the store has failed.
+	minSettling = 5 * time.Second
+
+	firstBackoff   = 10 * time.Millisecond
+	longestBackoff = time.Second
+)
+
+// ask asks the store for the key, and runs the function if it is granted.
+func (c *call) ask(ctx context.Context, at *landing) (res driver.ClaimResult, ran bool, err error) {
+	if c.op.guarantee == ExactlyOnce {
+		return c.transact(ctx, at)
+	}
+	sent := time.Now()
+	res, err = c.claim(ctx)
+	if err != nil {
+		if c.set.failOpen && errors.Is(err, ErrStore) && ctx.Err() == nil {
+			return res, true, c.runOpen(ctx, err)
+		}
+		return res, false, err
+	}
+	if res.Decision != driver.DecisionClaimed {
+		return res, false, nil
+	}
+	c.leaseEnd = sent.Add(res.LeaseLeft)
+	return res, true, c.runClaimed(ctx, res, at)
+}
+
+// claim claims the key. A claim whose reply is lost is sent again with its
+// token; if the call gives up without an answer, it gives back what it may have.
+func (c *call) claim(ctx context.Context) (driver.ClaimResult, error) {
+	p := c.claimParams()
+	for try := 1; ; try++ {
+		res, err := c.op.driver.Claim(ctx, p)
+		if err == nil {
+			return res, nil
+		}
+		unknown := !isAny(err, driver.ErrBusy, driver.ErrConflict, driver.ErrCorrupt, driver.ErrNewerFormat,
+			driver.ErrNested, driver.ErrInvalid, driver.ErrLost)
+		if (unknown || errors.Is(err, driver.ErrConflict)) && try < claimTries && ctx.Err() == nil {
+			c.notify(ctx, NoticeRetry, err)
+			if sleep(ctx, backoff(try)) {
+				continue
+			}
+		}
+		if unknown {
+			c.giveBack(ctx)
+		}
+		return res, c.storeError(ctx, err)
+	}
+}
+
+func (c *call) claimParams() driver.ClaimParams {
+	p := driver.ClaimParams{
+		Key:         c.key,
+		Token:       c.token,
+		Fingerprint: c.fingerprint,
+		Lease:       c.set.leaseTTL,
+		OnLapse:     driver.TakeOver,
+		Guarantee:   c.op.guarantee,
+		Retention:   RetainForever,
+		Tombstone:   c.op.tombstone,
+		WaiterHint:  c.set.wait > 0,
+		Format:      recordFormat,
+	}
+	if c.op.caps.Ephemeral && !c.op.withoutOutcomes {
+		p.Lease = c.set.maxLease // no owner can die and leave it behind
+	}
+	switch {
+	case c.op.guarantee == AtMostOnce:
+		p.OnLapse, p.Retention = driver.Uncertain, c.set.retention
+	case c.set.policy == PolicyHold:
+		p.OnLapse = driver.Uncertain
+	}
+	return p
+}
+
+// storeError tells the caller what a driver's error means.
+func (c *call) storeError(ctx context.Context, err error) *Error {
+	switch {
+	case isAny(err, driver.ErrCorrupt, driver.ErrNewerFormat):
+		return c.fail(ErrUnreadable, err)
+	case isAny(err, driver.ErrNested, driver.ErrInvalid):
+		return c.fail(ErrConfig, err)
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		err = errors.Join(ctx.Err(), err)
+	}
+	return c.fail(ErrStore, err)
+}
+
+// giveBack releases the claim of a function that was never entered.
+func (c *call) giveBack(ctx context.Context) {
+	settling := c.settle(ctx)
+	defer settling.end(nil)
+	p := driver.ReleaseParams{Key: c.key, Token: c.token, Keep: c.keep()}
+	for try := 1; ; try++ {
+		_, err := c.op.driver.Release(settling, p)
+		if err == nil || errors.Is(err, driver.ErrLost) || try == giveTries || !sleep(settling, backoff(try)) {
+			return
+		}
+	}
+}
+
+// settle returns the context of a step that the caller's context does not
+// end: it lasts for the lease's rest, or minSettling if that is longer.
+func (c *call) settle(ctx context.Context) *lazyContext {
+	deadline := time.Now().Add(minSettling)
+	if c.leaseEnd.After(deadline) {
+		deadline = c.leaseEnd
+	}
+	return &lazyContext{parent: ctx, detached: true, deadline: deadline}
+}
+
+// keep is how long a released key remembers its generation.
+func (c *call) keep() time.Duration { return min(c.set.retention, DefaultRetention) }
+
+func backoff(try int) time.Duration {
+	return jitter(min(firstBackoff<<min(try-1, 10), longestBackoff))
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, t := range targets {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
