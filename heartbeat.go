@@ -21,11 +21,11 @@ const (
 // the lease, or cancels the function where the lease is about to end without
 // a renewal. Its lock is never held over a call of the store.
 type heartbeat struct {
-	c       *call
-	lease   time.Duration // each renewal asks for this
-	renews  bool          // false: the lease needs none
-	cuts    bool          // the function is cancelled before an unrenewed lease ends
-	last    time.Time     // no lease goes beyond: WithMaxLease
+	c      *call
+	lease  time.Duration // each renewal asks for this
+	renews bool          // false: the lease needs none
+	cuts   bool          // the function is cancelled before an unrenewed lease ends
+	last   time.Time     // no lease goes beyond: WithMaxLease
 
 	mu      sync.Mutex
 	timer   *time.Timer

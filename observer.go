@@ -86,5 +86,5 @@ func (c *call) notify(ctx context.Context, kind NoticeKind, err error) {
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}
-	c.op.logger.LogAttrs(ctx, slog.LevelWarn, "idem: "+kind.String(), attrs...)
+	c.op.log().LogAttrs(ctx, slog.LevelWarn, "idem: "+kind.String(), attrs...)
 }

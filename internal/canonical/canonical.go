@@ -1,5 +1,6 @@
-// Package canonical writes JSON in the one form that equal documents share, so
-// that it can be hashed. Rules, version 1, frozen:
+// Package canonical writes a JSON document in the one form that equal documents
+// share, so that it can be hashed. The form looks like JSON, but a string is its
+// length and its bytes, so that no rule of escaping enters. Version 1, frozen:
 //
 //   - members of an object are sorted by the bytes of their names; a name that
 //     occurs twice is refused
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -55,7 +57,7 @@ func (r reader) value(dst []byte, depth int) ([]byte, error) {
 	case json.Number:
 		return appendNumber(dst, string(t))
 	case string:
-		return appendString(dst, t)
+		return appendString(dst, t), nil
 	case bool:
 		return fmt.Appendf(dst, "%t", t), nil
 	default:
@@ -110,18 +112,14 @@ func (r reader) object(dst []byte, depth int) ([]byte, error) {
 			}
 			dst = append(dst, ',')
 		}
-		var err error
-		if dst, err = appendString(dst, m.name); err != nil {
-			return nil, err
-		}
-		dst = append(append(dst, ':'), m.value...)
+		dst = append(append(appendString(dst, m.name), ':'), m.value...)
 	}
 	return append(dst, '}'), nil
 }
 
-func appendString(dst []byte, s string) ([]byte, error) {
-	quoted, err := json.Marshal(s)
-	return append(dst, quoted...), err
+func appendString(dst []byte, s string) []byte {
+	dst = strconv.AppendInt(append(dst, '"'), int64(len(s)), 10)
+	return append(append(append(dst, ':'), s...), '"')
 }
 
 // unexpected says that the document ended too early.

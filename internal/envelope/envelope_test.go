@@ -1,0 +1,60 @@
+package envelope_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/idem-go/idem/internal/envelope"
+)
+
+func TestOutcomeSurvives(t *testing.T) {
+	t.Parallel()
+	for _, want := range []envelope.Outcome{
+		{Kind: envelope.Value, Codec: "msgpack", Name: "example.com/pay.Receipt", Payload: []byte{0, 1, 0xff}},
+		{Kind: envelope.Failure, Name: "declined", Text: "card declined", Payload: []byte{}},
+		{Kind: envelope.Omitted, Payload: []byte{}},
+	} {
+		data := append(envelope.AppendHeader(nil, want.Kind, want.Codec, want.Name, want.Text), want.Payload...)
+		got, err := envelope.Parse(data)
+		if err != nil || got.Kind != want.Kind || got.Codec != want.Codec || got.Name != want.Name ||
+			got.Text != want.Text || !bytes.Equal(got.Payload, want.Payload) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+}
+
+func TestFormIsFrozen(t *testing.T) {
+	t.Parallel()
+	got := append(envelope.AppendHeader(nil, envelope.Value, "raw", "string", ""), "x"...)
+	if want := "\x01\x00\x01\x03raw\x06string\x00x"; string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestNewerFormatIsToldFromDamage(t *testing.T) {
+	t.Parallel()
+	if _, err := envelope.Parse([]byte{2, 0, 1, 0, 0, 0}); !errors.Is(err, envelope.ErrNewer) {
+		t.Error(err)
+	}
+	for _, data := range [][]byte{nil, {1}, {0, 0, 1}, {1, 1, 1, 0, 0, 0}, {1, 0, 9, 0, 0, 0}, {1, 0, 1, 0xff, 0xff, 0xff, 0x7f}, {1, 0, 1, 5, 'a'}} {
+		if _, err := envelope.Parse(data); !errors.Is(err, envelope.ErrMalformed) {
+			t.Errorf("% x: %v", data, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(envelope.AppendHeader(nil, envelope.Failure, "json", "declined", "card declined"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := envelope.Parse(data)
+		if err != nil {
+			return
+		}
+		// Lengths may be written longer than they need be, so only the meaning must survive.
+		again, err := envelope.Parse(append(envelope.AppendHeader(nil, o.Kind, o.Codec, o.Name, o.Text), o.Payload...))
+		if err != nil || again.Name != o.Name || !bytes.Equal(again.Payload, o.Payload) {
+			t.Fatalf("%+v, %v; want %+v", again, err, o)
+		}
+	})
+}
