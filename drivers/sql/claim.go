@@ -1,0 +1,173 @@
+package idemsql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// claimTries bounds how often a claim looks again because the record changed
+// between a read and the write that it led to.
+const claimTries = 16
+
+// Claim implements [driver.Driver]. A new key costs a read, which takes no
+// lock, and a write; a duplicate the read alone ([ReadFirst]; [ClaimFirst] saves the read).
+func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimResult, error) {
+	if err := p.Validate(); err != nil {
+		return driver.ClaimResult{}, err
+	}
+	if err := s.alone(ctx); err != nil {
+		return driver.ClaimResult{}, err
+	}
+	a := s.claimArgs(&p)
+	first := s.config.mode
+	if first == Auto {
+		first = s.dialect.leases
+	}
+	if first == Auto && s.chooser.readFirst(p.Key) {
+		first = ReadFirst
+	}
+	res, err := s.claim(ctx, &p, a, first)
+	if err != nil {
+		return driver.ClaimResult{}, s.failed("claim", err)
+	}
+	s.chooser.saw(p.Key, res.Decision)
+	if res.Decision == driver.DecisionClaimed && !res.Own {
+		s.sweep(ctx)
+	}
+	return res, nil
+}
+
+func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first ClaimMode) (driver.ClaimResult, error) {
+	var seen *record
+	if first == ReadFirst {
+		var res driver.ClaimResult
+		var err error
+		if seen, res, err = s.look(ctx, p, a); err != nil || res.Decision != 0 {
+			return res, err
+		}
+	}
+	if res, ok := s.flights.claimed(p.Key, s.dialect.unit); ok {
+		return res, nil
+	}
+	var res driver.ClaimResult
+	err := s.writing(ctx, func() (err error) {
+		res, err = session{Store: s}.claim(ctx, p, a, seen)
+		return err
+	})
+	return res, err
+}
+
+// look reads the record and answers the claim if that is all it takes: res has
+// no decision if the key is free or the record may be taken.
+func (s *Store) look(ctx context.Context, p *driver.ClaimParams, a *args) (seen *record, res driver.ClaimResult, err error) {
+	err = s.reading(ctx, func() (err error) {
+		seen, err = session{Store: s}.read(ctx, a)
+		return err
+	})
+	if err != nil || seen == nil {
+		return nil, res, err
+	}
+	v, err := judge(seen, p)
+	return seen, v.answer, err
+}
+
+// claim claims the key. seen is the record that was read; nil: there was none,
+// or nobody has looked. Its first statement is a write, so that a transaction
+// that begins with it never has to turn a read lock into a write lock.
+func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen *record) (driver.ClaimResult, error) {
+	for range claimTries {
+		var res driver.ClaimResult
+		var err error
+		if seen == nil {
+			seen, res, err = s.create(ctx, a)
+		} else {
+			var v verdict
+			if v, err = judge(seen, p); err != nil || v.answer.Decision != 0 {
+				return v.answer, err
+			}
+			res, err = s.take(ctx, a, seen, v)
+			seen = nil
+		}
+		if err != nil || res.Decision != 0 {
+			return res, err
+		}
+		if seen == nil { // something is in the way, or was
+			if seen, err = s.read(ctx, a); err != nil {
+				return driver.ClaimResult{}, err
+			}
+		}
+	}
+	return driver.ClaimResult{}, fmt.Errorf("%w: the record changed %d times", driver.ErrConflict, claimTries)
+}
+
+// create claims a key that has no record. If it has one, seen is that, where
+// the dialect can tell in the same statement.
+func (s session) create(ctx context.Context, a *args) (seen *record, res driver.ClaimResult, err error) {
+	r := &record{unit: s.dialect.unit}
+	var granted int64
+	found, err := s.one(ctx, stClaim, a, append([]any{&granted}, r.dest()...)...)
+	switch {
+	case !found:
+		return nil, res, err
+	case granted == 0:
+		return r, res, nil
+	}
+	res = r.answer(driver.DecisionClaimed, false)
+	res.Fingerprint = nil
+	return nil, res, nil
+}
+
+// take takes the record that was read; no decision: it is another one by now.
+func (s session) take(ctx context.Context, a *args, seen *record, v verdict) (driver.ClaimResult, error) {
+	b := *a
+	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, seen.state, seen.base(), v.from, v.until
+	b[pFresh], b[pTookOver], b[pFingerprint] = flag(v.fresh), flag(v.tookOver), blob(v.fingerprint)
+	r := &record{unit: s.dialect.unit}
+	var granted int64
+	found, err := s.one(ctx, stTake, &b, append([]any{&granted}, r.dest()...)...)
+	if !found {
+		return driver.ClaimResult{}, err
+	}
+	res := r.answer(driver.DecisionClaimed, false)
+	res.Fingerprint = nil
+	if v.tookOver {
+		res.Fingerprint = seen.fingerprint
+	}
+	return res, nil
+}
+
+func (s *Store) claimArgs(p *driver.ClaimParams) *args {
+	a := keyArgs(p.Key, p.Token)
+	a[pFormat], a[pGuarantee], a[pOnLapse] = int64(p.Format), int64(p.Guarantee), int64(p.OnLapse)
+	a[pFingerprint] = blob(p.Fingerprint)
+	a[pLease] = s.dialect.lease(p.Lease)
+	// Of a lease that may be taken over nothing is kept but its fence.
+	a[pRetention], a[pTombstone], a[pKeep] = int64(0), int64(0), fenceMemory
+	if p.OnLapse == driver.Uncertain {
+		a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
+		a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
+	}
+	return a
+}
+
+// keyArgs binds keys as bytes: SQLite compares text with bytes as unequal.
+func keyArgs(k driver.Key, t driver.Token) *args {
+	return &args{pScope: []byte(k.Scope), pID: []byte(k.ID), pToken: t[:]}
+}
+
+// blob turns empty bytes into NULL.
+func blob(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

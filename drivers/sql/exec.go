@@ -1,0 +1,142 @@
+package idemsql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// session is where statements run: the pool, each by itself, or a transaction.
+type session struct {
+	*Store
+
+	tx *sqlx.Tx // nil: the pool
+}
+
+// stmt returns the prepared statement, which database/sql prepares again on
+// each connection that it meets. It must not be called by who holds a
+// connection: it may need another one.
+func (s *Store) stmt(ctx context.Context, id statementID) (*sql.Stmt, error) {
+	if st := s.prepared[id].Load(); st != nil {
+		return st, nil
+	}
+	st, err := s.db.PrepareContext(ctx, s.statements[id].sql)
+	if err != nil {
+		return nil, err
+	}
+	if !s.prepared[id].CompareAndSwap(nil, st) {
+		_ = st.Close() // another call was faster
+		return s.prepared[id].Load(), nil
+	}
+	return st, nil
+}
+
+// prime prepares what a transaction will need, before it has the connection.
+func (s *Store) prime(ctx context.Context) error {
+	if s.config.unprepared {
+		return nil
+	}
+	for _, id := range []statementID{stClaim, stRead, stTake, stComplete} {
+		if _, err := s.stmt(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// executor is what a statement runs on, once it has been found out what that is.
+type executor struct {
+	stmt *sql.Stmt
+	text interface {
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	} // if stmt is nil
+}
+
+func (s session) executor(ctx context.Context, id statementID) (executor, error) {
+	switch {
+	case s.tx != nil:
+		if st := s.prepared[id].Load(); st != nil {
+			return executor{stmt: s.tx.StmtContext(ctx, st)}, nil // the transaction's end closes it
+		}
+		return executor{text: s.tx}, nil
+	case s.config.unprepared:
+		return executor{text: s.db}, nil
+	}
+	st, err := s.stmt(ctx, id)
+	return executor{stmt: st}, err
+}
+
+func (s session) query(ctx context.Context, id statementID, a *args) (*sql.Rows, error) {
+	e, err := s.executor(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	st := &s.statements[id]
+	if e.stmt != nil {
+		return e.stmt.QueryContext(ctx, st.bind(a)...)
+	}
+	return e.text.QueryContext(ctx, st.sql, st.bind(a)...)
+}
+
+// exec runs a statement that answers no rows, and returns how many it changed.
+func (s session) exec(ctx context.Context, id statementID, a *args) (int64, error) {
+	e, err := s.executor(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	st := &s.statements[id]
+	var res sql.Result
+	if e.stmt != nil {
+		res, err = e.stmt.ExecContext(ctx, st.bind(a)...)
+	} else {
+		res, err = e.text.ExecContext(ctx, st.sql, st.bind(a)...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// one runs a statement that answers at most one row. It reads to the end:
+// SQLite commits an UPDATE … RETURNING when its last row has been fetched, so
+// only then an error has been seen.
+func (s session) one(ctx context.Context, id statementID, a *args, dest ...any) (found bool, err error) {
+	err = s.each(ctx, id, a, func(scan func(...any) error) error {
+		found = true
+		return scan(dest...)
+	})
+	return found && err == nil, err
+}
+
+// each calls f for every row of the statement's answer.
+func (s session) each(ctx context.Context, id statementID, a *args, f func(scan func(...any) error) error) error {
+	rows, err := s.query(ctx, id, a)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return fmt.Errorf("%w: %w", driver.ErrCorrupt, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return rows.Close()
+}
+
+// read reads the record of the key in a.
+func (s session) read(ctx context.Context, a *args) (r *record, err error) {
+	r = &record{unit: s.dialect.unit}
+	found, err := s.one(ctx, stRead, a, r.dest()...)
+	if !found {
+		return nil, err
+	}
+	return r, nil
+}

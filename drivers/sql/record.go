@@ -1,0 +1,181 @@
+package idemsql
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// forever is a time on the backend's clock that never comes.
+const forever = math.MaxInt64
+
+// fenceMemory is [driver.FenceMemory] in µs.
+const fenceMemory = int64(driver.FenceMemory / time.Microsecond)
+
+// record is a row, and the clock when it was read. Times and durations are in µs.
+type record struct {
+	format, state, guarantee, onLapse int64
+	token                             []byte
+	fence, generation, attempt        int64
+	tookOver                          int64
+	fingerprint                       []byte
+	claimedAt                         int64
+	leaseEnd, endedAt                 sql.NullInt64
+	retention, tombstone              sql.NullInt64 // NULL: for ever
+	outcome                           []byte
+	now                               int64
+
+	unit time.Duration // of the backend's clock
+}
+
+// dest is what [columns] and the clock are scanned into.
+func (r *record) dest() []any {
+	return []any{
+		&r.format, &r.state, &r.guarantee, &r.onLapse, &r.token, &r.fence, &r.generation, &r.attempt, &r.tookOver,
+		&r.fingerprint, &r.claimedAt, &r.leaseEnd, &r.endedAt, &r.retention, &r.tombstone, &r.outcome, &r.now,
+	}
+}
+
+// check returns [driver.ErrCorrupt] if no version of this package can have
+// written the record.
+func (r *record) check() error {
+	bad := ""
+	switch state := driver.State(r.state); {
+	case state != driver.StateClaimed && state != driver.StateCompleted &&
+		state != driver.StateUncertain && state != driver.StateReleased:
+		bad = "no known state"
+	case state == driver.StateClaimed && !r.leaseEnd.Valid:
+		bad = "claimed without a lease end"
+	case state != driver.StateClaimed && !r.endedAt.Valid:
+		bad = "without the time when it ended"
+	case state == driver.StateCompleted && len(r.outcome) == 0:
+		bad = "completed without an outcome"
+	case driver.OnLapse(r.onLapse) != driver.TakeOver && driver.OnLapse(r.onLapse) != driver.Uncertain:
+		bad = "no known meaning of its lease's end"
+	case len(r.token) != len(driver.Token{}) || r.fence <= 0 || r.format <= 0:
+		bad = "no token, fence or format"
+	default:
+		return nil
+	}
+	return fmt.Errorf("idemsql: the record is %s: %w", bad, driver.ErrCorrupt)
+}
+
+func (r *record) owner() driver.Token {
+	var t driver.Token
+	copy(t[:], r.token)
+	return t
+}
+
+// base is the time that all a record is kept for counts from: the lease's end while it is
+// claimed, else when it came to be what it is.
+func (r *record) base() int64 {
+	if driver.State(r.state) == driver.StateClaimed {
+		return r.leaseEnd.Int64
+	}
+	return r.endedAt.Int64
+}
+
+// A time is over when the clock is past it. The clock's unit is part of the
+// time: a lease of 300 ms that began within a millisecond would otherwise end
+// before it has lasted 300 ms.
+
+// at is what the record is on the clock that it was read with, and until when. State 0: it is past
+// everything that it was kept for, and its key is free. A lapsed lease with
+// [driver.TakeOver] is claimed, until a time that is over.
+func (r *record) at() (state driver.State, until int64) {
+	state = driver.State(r.state)
+	switch {
+	case state == driver.StateClaimed && (r.now <= r.leaseEnd.Int64 || driver.OnLapse(r.onLapse) == driver.TakeOver):
+		return state, r.leaseEnd.Int64
+	case state == driver.StateClaimed:
+		state = driver.StateUncertain
+	}
+	until = later(r.base(), r.retention)
+	if r.now <= until {
+		return state, until
+	}
+	if state == driver.StateReleased {
+		return 0, forever
+	}
+	until = later(until, r.tombstone)
+	if r.now <= until {
+		return driver.StateExpired, until
+	}
+	return 0, forever
+}
+
+// visible is at, but 0 also for a lease that lapsed so long ago that it may be
+// purged at any time.
+func (r *record) visible() (state driver.State, until int64) {
+	state, until = r.at()
+	if state == driver.StateClaimed && r.now > until+fenceMemory {
+		return 0, forever
+	}
+	return state, until
+}
+
+// lapsed reports whether the record is claimed by a lease that is over.
+func (r *record) lapsed() bool {
+	return driver.State(r.state) == driver.StateClaimed && r.now > r.leaseEnd.Int64
+}
+
+func later(t int64, d sql.NullInt64) int64 {
+	if !d.Valid || t == forever {
+		return forever
+	}
+	return t + d.Int64
+}
+
+// left is how long it is until t.
+func (r *record) left(t int64) time.Duration {
+	if t == forever {
+		return driver.RetainForever
+	}
+	return max(duration(t-r.now), 0)
+}
+
+// leaseLeft is what is left of the lease: above 0 while it is live, to its last tick.
+func (r *record) leaseLeft() time.Duration {
+	if r.lapsed() {
+		return 0
+	}
+	return max(r.left(r.leaseEnd.Int64), r.unit)
+}
+
+// clock turns µs into a time; 0, which a dialect answers that cannot tell, into none.
+func clock(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// micros turns a duration into µs as they are stored: nil for one without an end.
+func (d *dialect) micros(t time.Duration) any {
+	if t == driver.RetainForever {
+		return nil
+	}
+	return int64(driver.RoundUp(t, d.unit) / time.Microsecond)
+}
+
+// keep is how long a record stays after what its retention and tombstone count
+// from, in µs: never less than [driver.FenceMemory]; nil: for ever.
+func (d *dialect) keep(retention, tombstone time.Duration) any {
+	r, t := d.micros(retention), d.micros(tombstone)
+	if r == nil || t == nil {
+		return nil
+	}
+	return max(r.(int64)+t.(int64), fenceMemory)
+}
+
+// lease is the length of a lease in µs; it has an end, whatever was asked for.
+func (d *dialect) lease(t time.Duration) int64 {
+	return int64(driver.RoundUp(t, d.unit) / time.Microsecond)
+}
+
+func duration(us int64) time.Duration {
+	return time.Duration(us) * time.Microsecond
+}

@@ -1,0 +1,117 @@
+package idemsql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// BusyWait is how long a call tries again when other writers keep it out, if
+// its context does not end before. One statement's own wait for a lock (the
+// pool's busy_timeout) may come on top. After that the call returns
+// driver.ErrBusy: nothing took effect.
+const BusyWait = 10 * time.Second
+
+// The pauses between the attempts grow from the first to the second of these.
+const (
+	firstPause = time.Millisecond
+	lastPause  = 50 * time.Millisecond
+)
+
+// patience bounds the waiting of one call.
+type patience struct {
+	until time.Time
+	pause time.Duration
+}
+
+func newPatience() *patience {
+	return &patience{until: time.Now().Add(BusyWait), pause: firstPause}
+}
+
+// wait waits a jittered pause after an attempt that failed by cause.
+func (p *patience) wait(ctx context.Context, cause error) error {
+	d := p.pause/2 + rand.N(p.pause/2+1)
+	p.pause = min(2*p.pause, lastPause)
+	if time.Now().Add(d).After(p.until) {
+		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, cause)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w: %w", driver.ErrBusy, ctx.Err(), cause)
+	}
+}
+
+// again runs f until it fails by something else than another writer.
+func (s *Store) again(ctx context.Context, p *patience, f func() error) error {
+	for {
+		err := f()
+		if err == nil || !s.is(err, kindLocked) {
+			return err
+		}
+		if err := p.wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// reading runs a read.
+func (s *Store) reading(ctx context.Context, f func() error) error {
+	return s.again(ctx, newPatience(), f)
+}
+
+// writing runs a write that is a transaction of its own.
+func (s *Store) writing(ctx context.Context, f func() error) error {
+	p := newPatience()
+	if err := s.enter(ctx, p); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.again(ctx, p, f)
+}
+
+var errQueue = errors.New("idemsql: other writers of this store")
+
+// enter waits for its turn among the writers of this store. Polling the
+// database's lock has no order, so some would starve; and who waits here holds
+// no connection.
+func (s *Store) enter(ctx context.Context, p *patience) error {
+	if s.tryEnter() {
+		return nil
+	}
+	t := time.NewTimer(time.Until(p.until))
+	defer t.Stop()
+	select {
+	case s.queue <- struct{}{}:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, errQueue)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w: %w", driver.ErrBusy, ctx.Err(), errQueue)
+	}
+}
+
+func (s *Store) tryEnter() bool {
+	if s.queue == nil {
+		return true
+	}
+	select {
+	case s.queue <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Store) leave() {
+	if s.queue != nil {
+		<-s.queue
+	}
+}

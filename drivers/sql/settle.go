@@ -1,0 +1,150 @@
+package idemsql
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// Complete implements [driver.Driver] with one statement; one that does not
+// find its claim needs a second to see why.
+func (s *Store) Complete(ctx context.Context, p driver.CompleteParams) (driver.CompleteResult, error) {
+	if err := p.Validate(); err != nil {
+		return driver.CompleteResult{}, err
+	}
+	if err := s.alone(ctx); err != nil {
+		return driver.CompleteResult{}, err
+	}
+	var res driver.CompleteResult
+	err := s.writing(ctx, func() (err error) {
+		res, err = session{Store: s}.complete(ctx, &p)
+		return err
+	})
+	if err != nil {
+		return driver.CompleteResult{}, s.failed("complete", err)
+	}
+	return res, nil
+}
+
+func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver.CompleteResult, error) {
+	if len(p.Outcome) > s.dialect.maxOutcome {
+		return driver.CompleteResult{}, fmt.Errorf("%w: %d bytes", driver.ErrTooLarge, len(p.Outcome))
+	}
+	a := keyArgs(p.Key, p.Token)
+	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
+	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
+	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
+	var now int64
+	found, err := s.one(ctx, stComplete, a, &now)
+	if err != nil {
+		return driver.CompleteResult{}, err
+	}
+	if found {
+		return driver.CompleteResult{
+			CompletedAt: clock(now),
+			LifeLeft:    driver.RoundUp(p.Retention, s.dialect.unit),
+		}, nil
+	}
+	r, err := s.owned(ctx, a)
+	if err != nil {
+		return driver.CompleteResult{}, err
+	}
+	switch {
+	case r.format > int64(p.Format):
+		return driver.CompleteResult{}, driver.ErrNewerFormat
+	case driver.State(r.state) != driver.StateCompleted && driver.State(r.state) != driver.StateUncertain:
+		return driver.CompleteResult{}, driver.ErrLost
+	}
+	return driver.CompleteResult{
+		CompletedAt: clock(r.endedAt.Int64),
+		LifeLeft:    r.left(later(r.base(), r.retention)),
+		Already:     true,
+	}, nil
+}
+
+// owned reads the record and returns [driver.ErrLost] if it is not the token's.
+func (s session) owned(ctx context.Context, a *args) (*record, error) {
+	r, err := s.read(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || string(r.token) != string(a[pToken].([]byte)) {
+		return nil, driver.ErrLost
+	}
+	return r, nil
+}
+
+// Release implements [driver.Driver].
+func (s *Store) Release(ctx context.Context, p driver.ReleaseParams) (driver.ReleaseResult, error) {
+	if err := p.Validate(); err != nil {
+		return driver.ReleaseResult{}, err
+	}
+	if err := s.alone(ctx); err != nil {
+		return driver.ReleaseResult{}, err
+	}
+	a := keyArgs(p.Key, p.Token)
+	kept := max(p.Keep, driver.FenceMemory)
+	a[pRetention], a[pKeep] = s.dialect.micros(kept), s.dialect.keep(kept, 0)
+	err := s.writing(ctx, func() error {
+		var now int64
+		found, err := session{Store: s}.one(ctx, stRelease, a, &now)
+		if found || err != nil {
+			return err
+		}
+		r, err := session{Store: s}.owned(ctx, a)
+		if err == nil && driver.State(r.state) != driver.StateReleased {
+			return driver.ErrLost
+		}
+		return err
+	})
+	if err != nil {
+		return driver.ReleaseResult{}, s.failed("release", err)
+	}
+	return driver.ReleaseResult{}, nil
+}
+
+// Renew implements [driver.Driver].
+func (s *Store) Renew(ctx context.Context, p driver.RenewParams) (driver.RenewResult, error) {
+	if err := p.Validate(); err != nil {
+		return driver.RenewResult{}, err
+	}
+	if err := s.alone(ctx); err != nil {
+		return driver.RenewResult{}, err
+	}
+	var res driver.RenewResult
+	err := s.writing(ctx, func() (err error) {
+		res, err = session{Store: s}.renew(ctx, &p)
+		return err
+	})
+	if err != nil {
+		return driver.RenewResult{}, s.failed("renew", err)
+	}
+	return res, nil
+}
+
+func (s session) renew(ctx context.Context, p *driver.RenewParams) (driver.RenewResult, error) {
+	a := keyArgs(p.Key, p.Token)
+	a[pLease] = s.dialect.lease(p.Lease)
+	var left int64
+	found, err := s.one(ctx, stRenew, a, &left)
+	if err != nil {
+		return driver.RenewResult{}, err
+	}
+	if found {
+		return driver.RenewResult{LeaseLeft: duration(left)}, nil
+	}
+	return driver.RenewResult{}, s.notRenewed(ctx, a)
+}
+
+// notRenewed is why a renewal found no row.
+func (s session) notRenewed(ctx context.Context, a *args) error {
+	r, err := s.owned(ctx, a)
+	if err != nil {
+		return err
+	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	return driver.ErrLost
+}

@@ -1,0 +1,105 @@
+package idemsql
+
+import "time"
+
+var sqliteDrivers = []string{"modernc.org/sqlite"}
+
+// sqlite speaks SQLite 3.42 or later.
+//
+// Its clock has milliseconds (https://www.sqlite.org/lang_datefunc.html). It
+// stands still within a statement, and is read after the statement has its
+// locks, since a statement takes them before it computes anything.
+//
+// Leases read first: an insert that finds its key taken writes nothing, but
+// it has waited for the file's one write lock.
+var sqlite = dialect{
+	name:  "sqlite",
+	title: "SQLite",
+
+	now:          `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`,
+	unit:         time.Millisecond,
+	numbered:     "?",
+	singleWriter: true,
+	maxOutcome:   1_000_000_000 - 16<<10, // SQLITE_MAX_LENGTH bounds the whole row: https://www.sqlite.org/limits.html
+	leases:       ReadFirst,
+	duplicates:   20, // a duplicate that claims first waits for the write lock
+
+	migrateBegin: `BEGIN IMMEDIATE`,
+	migrateEnd:   `COMMIT`,
+	migrateUndo:  `ROLLBACK`,
+	versioned:    `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{table}_version'`,
+
+	drivers:  sqliteDrivers,
+	code:     sqliteCode,
+	kind:     sqliteKind,
+	settings: sqliteSettings,
+
+	templates: [statementCount]string{
+		stRead: `
+SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id`,
+
+		stClaim: `
+INSERT INTO {table} (scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
+	fingerprint, claimed_at, lease_end, retention, tombstone, purge_at)
+VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, {now}, {now}, 1, 0,
+	:fingerprint, {now}, {now} + :lease, :retention, :tombstone, {now} + :lease + :keep)
+ON CONFLICT (scope, id) DO NOTHING
+RETURNING 1, {columns}, {now}`,
+
+		stTake: `
+UPDATE {table} SET
+	format = :format, state = 1, guarantee = :guarantee, on_lapse = :on_lapse, token = :token,
+	fence = max(fence + 1, {now}),
+	generation = CASE WHEN :fresh = 1 THEN max(fence + 1, {now}) ELSE generation END,
+	attempt = CASE WHEN :fresh = 1 THEN 1 ELSE attempt + 1 END,
+	took_over = :took_over, fingerprint = :fingerprint, claimed_at = {now}, lease_end = {now} + :lease, ended_at = NULL,
+	retention = :retention, tombstone = :tombstone, purge_at = {now} + :lease + :keep, outcome = NULL
+WHERE scope = :scope AND id = :id AND fence = :fence AND state = :state AND coalesce(lease_end, ended_at) = :base
+	AND {now} > :from AND {now} <= :until
+RETURNING 1, {columns}, {now}`,
+
+		stComplete: `
+UPDATE {table} SET state = :to, format = :format, outcome = :outcome, lease_end = NULL, ended_at = {now},
+	retention = :retention, tombstone = :tombstone, purge_at = {now} + :keep
+WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND format <= :format
+RETURNING {now}`,
+
+		stRelease: `
+UPDATE {table} SET state = 5, fingerprint = NULL, lease_end = NULL, ended_at = {now},
+	retention = :retention, tombstone = 0, purge_at = {now} + :keep
+WHERE scope = :scope AND id = :id AND state = 1 AND token = :token
+RETURNING {now}`,
+
+		stRenew: `
+UPDATE {table} SET purge_at = purge_at + max(lease_end, {now} + :lease) - lease_end,
+	lease_end = max(lease_end, {now} + :lease)
+WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND lease_end IS NOT NULL
+RETURNING lease_end - {now}`,
+
+		stSettle: `
+UPDATE {table} SET state = :to, format = :format, token = :token, outcome = :outcome, lease_end = NULL, ended_at = {now},
+	fingerprint = CASE WHEN :to = 5 THEN NULL ELSE fingerprint END,
+	retention = :retention, tombstone = :tombstone, purge_at = {now} + :keep
+WHERE scope = :scope AND id = :id AND fence = :fence AND state = :state AND coalesce(lease_end, ended_at) = :base
+	AND {now} > :from AND {now} <= :until
+RETURNING {now}`,
+
+		stRenewBatch: `
+UPDATE {table} AS t SET purge_at = purge_at + max(lease_end, {now} + b.lease) - lease_end,
+	lease_end = max(lease_end, {now} + b.lease)
+FROM (SELECT unhex(value ->> 'scope') AS scope, unhex(value ->> 'id') AS id, unhex(value ->> 'token') AS token,
+	value ->> 'lease' AS lease FROM json_each(:batch)) AS b
+WHERE t.scope = b.scope AND t.id = b.id AND t.state = 1 AND t.token = b.token AND t.lease_end IS NOT NULL
+RETURNING scope, id, token, lease_end - {now}`,
+
+		stPurge: `
+DELETE FROM {table} WHERE rowid IN
+	(SELECT rowid FROM {table} WHERE purge_at < {now} ORDER BY purge_at LIMIT :limit)`,
+
+		stList: `
+SELECT scope, id, {columns}, {now} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
+
+		stListScope: `
+SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+	},
+}

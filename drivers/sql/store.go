@@ -1,0 +1,111 @@
+package idemsql
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// DB is a pool that a [Store] can be built on.
+type DB interface {
+	*sqlx.DB | *sql.DB
+}
+
+// Store keeps the records of one table. It is safe for concurrent use. It has
+// nothing to close: the statements that it prepares live as long as the pool,
+// so build one Store for a table and keep it.
+type Store struct {
+	db      *sqlx.DB
+	dialect *dialect
+	config  config
+
+	statements [statementCount]statement
+	prepared   [statementCount]atomic.Pointer[sql.Stmt]
+
+	chooser *chooser
+	flights flights
+	queue   chan struct{} // of the writers, where there can be but one; else nil
+}
+
+var (
+	_ driver.Driver       = (*Store)(nil)
+	_ driver.Transactor   = (*Store)(nil)
+	_ driver.Inspector    = (*Store)(nil)
+	_ driver.Lister       = (*Store)(nil)
+	_ driver.Resolver     = (*Store)(nil)
+	_ driver.Purger       = (*Store)(nil)
+	_ driver.Verifier     = (*Store)(nil)
+	_ driver.Classifier   = (*Store)(nil)
+	_ driver.Overlapper   = (*Store)(nil)
+	_ driver.BatchRenewer = (*Store)(nil)
+)
+
+// New builds a store on a pool. It sends nothing: [Store.Migrate] creates the
+// table, [Store.Verify] checks it. A nil pool, an option out of its range and
+// a driver whose dialect is unknown are errors.
+func New[T DB](db T, opts ...Option) (*Store, error) {
+	pool := wrap(db)
+	if pool == nil || pool.DB == nil {
+		return nil, errors.New("idemsql: the pool is nil")
+	}
+	c, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	if c.dialect == 0 {
+		if c.dialect, err = findDialect(pool); err != nil {
+			return nil, err
+		}
+	}
+	d := c.dialect.spec()
+	s := &Store{db: pool, dialect: d, config: c, chooser: newChooser(d.duplicates)}
+	for i, template := range d.templates {
+		s.statements[i] = d.compile(template, c.table)
+	}
+	if d.singleWriter {
+		s.queue = make(chan struct{}, 1)
+	}
+	return s, nil
+}
+
+func wrap[T DB](db T) *sqlx.DB {
+	switch db := any(db).(type) {
+	case *sqlx.DB:
+		return db
+	case *sql.DB:
+		// Without a name sqlx does not rebind the user's queries; it falls back to question marks.
+		return sqlx.NewDb(db, "")
+	}
+	return nil
+}
+
+// Capabilities implements [driver.Driver].
+func (s *Store) Capabilities() driver.Capabilities {
+	return driver.Capabilities{
+		Contract:        driver.ContractVersion,
+		Name:            s.dialect.name,
+		Guarantees:      driver.GuaranteeSet(driver.AtLeastOnce, driver.AtMostOnce, driver.ExactlyOnce),
+		Shared:          true,
+		SingleWriter:    s.dialect.singleWriter,
+		InFlightVisible: false, // other transactions cannot see what has not committed
+		ClockPrecision:  s.dialect.unit,
+		Features:        driver.FeatureTombstone | driver.FeatureReconcile,
+	}
+}
+
+// Overlaps implements [driver.Overlapper]: stores may overlap if dialect,
+// table and scope are the same. A pool does not tell which database it is open
+// on, so two stores of one table name count as one even if they are not: give their
+// operations key spaces of their own.
+func (s *Store) Overlaps(p driver.OverlapParams) driver.OverlapResult {
+	other, ok := driver.As[*Store](p.Other)
+	return driver.OverlapResult{
+		Overlap: ok && p.Scope == p.OtherScope && other.dialect == s.dialect &&
+			strings.EqualFold(other.config.table, s.config.table),
+	}
+}

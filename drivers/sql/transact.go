@@ -1,0 +1,197 @@
+package idemsql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// Transact implements [driver.Transactor]: BEGIN, a write that claims, fn, a
+// write that completes, COMMIT. In a context that carries a transaction of
+// this store's pool, see [Join], savepoints take the place of BEGIN and COMMIT.
+//
+// The caller's cancellation reaches fn, and what waits before fn; once fn has
+// succeeded, completing and committing go on without it.
+func (s *Store) Transact(
+	ctx context.Context, p driver.TransactParams, fn driver.TransactFunc,
+) (driver.TransactResult, error) {
+	if err := p.Claim.Validate(); err != nil {
+		return driver.TransactResult{}, err
+	}
+	t, err := s.transaction(ctx)
+	if err != nil {
+		return driver.TransactResult{}, err
+	}
+	if t != nil {
+		return s.join(ctx, t, &p.Claim, fn)
+	}
+	f, other, waited, err := s.flights.enter(ctx, p.Claim.Key)
+	if err != nil {
+		return driver.TransactResult{}, s.failed("transact", err)
+	}
+	if other != nil {
+		return driver.TransactResult{Claim: other.answer(s.dialect.unit)}, nil
+	}
+	defer s.flights.leave(p.Claim.Key, f)
+
+	a := s.claimArgs(&p.Claim)
+	var seen *record
+	if waited || s.readFirst(p.Claim.Key) {
+		var res driver.ClaimResult
+		seen, res, err = s.look(ctx, &p.Claim, a)
+		if err != nil {
+			return driver.TransactResult{}, s.failed("transact", err)
+		}
+		if res.Decision != 0 && res.Decision != driver.DecisionClaimed {
+			s.chooser.saw(p.Claim.Key, res.Decision)
+			return driver.TransactResult{Claim: res}, nil
+		}
+	}
+	return s.transact(ctx, &p.Claim, a, seen, f, fn)
+}
+
+func (s *Store) readFirst(k driver.Key) bool {
+	if s.config.mode == Auto {
+		return s.chooser.readFirst(k)
+	}
+	return s.config.mode == ReadFirst
+}
+
+// transact runs the transaction. It keeps its turn among the writers to the end.
+func (s *Store) transact(
+	ctx context.Context, p *driver.ClaimParams, a *args, seen *record, f *flight, fn driver.TransactFunc,
+) (driver.TransactResult, error) {
+	w := newPatience()
+	if err := s.enter(ctx, w); err != nil {
+		return driver.TransactResult{}, s.failed("transact", err)
+	}
+	defer s.leave()
+	var tx *sqlx.Tx
+	var claim driver.ClaimResult
+	err := s.again(ctx, w, func() (err error) {
+		tx, claim, err = s.begin(ctx, p, a, seen)
+		return err
+	})
+	if err != nil {
+		return driver.TransactResult{}, s.failed("transact", err)
+	}
+	s.chooser.saw(p.Key, claim.Decision)
+	if claim.Decision != driver.DecisionClaimed {
+		return driver.TransactResult{Claim: claim}, nil
+	}
+	f.grant(claim, p.Lease)
+	return s.run(ctx, tx, claim, p, fn)
+}
+
+// begin begins a transaction with a claim. If the claim was not granted, the
+// transaction has ended when begin returns.
+func (s *Store) begin(
+	ctx context.Context, p *driver.ClaimParams, a *args, seen *record,
+) (*sqlx.Tx, driver.ClaimResult, error) {
+	if err := s.prime(ctx); err != nil {
+		return nil, driver.ClaimResult{}, err
+	}
+	// The end of this context would roll the transaction back behind fn's
+	// back, so it is the caller's only while BEGIN may wait for a lock.
+	tctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	tx, err := s.db.BeginTxx(tctx, nil)
+	if !stop() {
+		if tx != nil {
+			_ = tx.Rollback()
+		}
+		return nil, driver.ClaimResult{}, errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		cancel()
+		return nil, driver.ClaimResult{}, err
+	}
+	claim, err := session{Store: s, tx: tx}.claim(ctx, p, a, seen)
+	if err != nil || claim.Decision != driver.DecisionClaimed {
+		_ = tx.Rollback()
+		return nil, claim, err
+	}
+	return tx, claim, nil
+}
+
+// run runs fn, completes and commits. However fn ends, the transaction has ended afterwards.
+func (s *Store) run(
+	ctx context.Context, tx *sqlx.Tx, claim driver.ClaimResult, p *driver.ClaimParams, fn driver.TransactFunc,
+) (driver.TransactResult, error) {
+	defer tx.Rollback() // does nothing after the commit
+	res := driver.TransactResult{Claim: claim}
+	t := &transaction{tx: tx, pool: s.db.DB, turn: make(chan struct{}, 1)}
+	c, err := fn(t.into(ctx), claim)
+	if err != nil {
+		return res, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	in := session{Store: s, tx: tx}
+	if res.Complete, err = in.finish(ctx, p, &c); err != nil {
+		if errors.Is(err, sql.ErrTxDone) {
+			err = s.ended(ctx, &c)
+		}
+		return res, s.failed("complete", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return res, s.failed("commit", s.commitError(err))
+	}
+	return res, nil
+}
+
+// finish completes what fn ran.
+func (s session) finish(ctx context.Context, p *driver.ClaimParams, c *driver.CompleteParams) (driver.CompleteResult, error) {
+	if err := c.Validate(); err != nil {
+		return driver.CompleteResult{}, err
+	}
+	if c.Key != p.Key || c.Token != p.Token {
+		return driver.CompleteResult{}, fmt.Errorf("%w: completing another claim than the transaction's", driver.ErrInvalid)
+	}
+	res, err := s.complete(ctx, c)
+	if errors.Is(err, driver.ErrLost) {
+		return res, errVanished
+	}
+	if err != nil && s.is(err, kindLocked) {
+		return res, fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	}
+	return res, err
+}
+
+// errVanished is no [driver.ErrConflict]: what fn did after its transaction had
+// been rolled back may have taken effect, so nobody may run it again unasked.
+var errVanished = errors.New("the database rolled the transaction back while fn ran, " +
+	"because a statement was interrupted or failed, and fn did not return that error")
+
+var errEnded = errors.New("fn ended the transaction itself, which it must not")
+
+// ended settles what can be settled after fn has ended the transaction: if it
+// committed, effect and claim are there, and the outcome must follow, or the effect would happen again
+// when the lease is over.
+func (s *Store) ended(ctx context.Context, c *driver.CompleteParams) error {
+	_, err := session{Store: s}.complete(ctx, c)
+	if err != nil && !errors.Is(err, driver.ErrLost) {
+		return errors.Join(errEnded, err)
+	}
+	return errEnded
+}
+
+// commitError says what a failed COMMIT means. A refusal for want of a lock or
+// of space, or because of a deferred constraint, leaves nothing behind; of anything else it is
+// unknown whether what was written will be found there after all.
+func (s *Store) commitError(err error) error {
+	switch s.kindOf(err) {
+	case kindLocked:
+		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	case kindFull, kindConstraint:
+		return err
+	}
+	if errors.Is(err, sql.ErrTxDone) {
+		return errEnded
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
+}
