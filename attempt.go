@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -91,7 +90,7 @@ func (a *Attempt) Retain(d time.Duration) error {
 // An ExactlyOnce run refuses it: its record is what makes it run once.
 func (a *Attempt) DoNotRecord() error {
 	if a.call.op.guarantee == ExactlyOnce {
-		return a.call.fail(ErrConfig, fmt.Errorf("DoNotRecord in an ExactlyOnce run: return an error to roll back"))
+		return a.call.fail(ErrConfig, errors.New("DoNotRecord in an ExactlyOnce run: return an error to roll back"))
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

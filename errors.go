@@ -69,8 +69,7 @@ func (e *Error) Error() string {
 	if e.Key != "" {
 		text += quoteShort(e.Key) + ": "
 	}
-	var r reason
-	if errors.As(e.Reason, &r) {
+	if r, ok := errors.AsType[reason](e.Reason); ok {
 		text += string(r)
 	} else {
 		text += fmt.Sprint(e.Reason)
@@ -98,14 +97,7 @@ func (e *Error) Unwrap() []error {
 // Retryable reports whether the same call may have an answer later without
 // anybody's help.
 func (e *Error) Retryable() bool {
-	switch e.Reason { //nolint:errorlint // the field holds the sentinel itself
-	case ErrInProgress, ErrStore, ErrLeaseLost:
-		return true
-	case ErrOutcomeUnknown:
-		return !e.Final
-	default:
-		return false
-	}
+	return isAny(e.Reason, ErrInProgress, ErrStore, ErrLeaseLost) || errors.Is(e.Reason, ErrOutcomeUnknown) && !e.Final
 }
 
 // ReplayedError is a failure that an earlier run of the key ended with.

@@ -20,7 +20,7 @@ func TestErrorReadsAsOneLine(t *testing.T) {
 			Reason: idem.ErrStore, Operation: "payments", Key: "pay-42", Err: io.EOF,
 		},
 		`idem: wrong configuration: say so`: {Reason: idem.ErrConfig, Detail: "say so"},
-		`idem: "a\nb\x00": invalid key`:      {Reason: idem.ErrInvalidKey, Key: "a\nb\x00"},
+		`idem: "a\nb\x00": invalid key`:     {Reason: idem.ErrInvalidKey, Key: "a\nb\x00"},
 		`idem: "` + strings.Repeat("k", 64) + `"…: lease lost, retry in 1ms`: {
 			Reason: idem.ErrLeaseLost, Key: strings.Repeat("k", 10_000), RetryAfter: time.Microsecond,
 		},

@@ -145,7 +145,7 @@ func TestClaimIsGivenBackWhenTheFunctionWasNeverEntered(t *testing.T) { // CASES
 			return do()
 		})
 		_, err := idem.Execute(ctx, "pay-42", pay.run, idem.On(op))
-		if e := wantError(t, err, idem.ErrStore); !errors.Is(e, context.Canceled) || pay.runs.Load() != 0 {
+		if e := idemError(t, err, idem.ErrStore); !errors.Is(e, context.Canceled) || pay.runs.Load() != 0 {
 			t.Fatalf("%v: %v, %d runs", g, err, pay.runs.Load())
 		}
 		if _, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op)); err != nil {
@@ -196,7 +196,7 @@ func TestOwnKeyInsideItsRunIsRefusedAtOnce(t *testing.T) { // CASES N3
 	// Another key is fine, and so is the same one once the run is over.
 	var leaked context.Context
 	err = idem.Do(t.Context(), "pay-43", func(ctx context.Context) error {
-		leaked = ctx
+		leaked = ctx //nolint:fatcontext // the leak is the case
 		return idem.Do(ctx, "pay-44", func(context.Context) error { return nil }, idem.On(op))
 	}, idem.On(op))
 	if err != nil {

@@ -189,8 +189,11 @@ func (h *heartbeat) extend(ctx context.Context, d time.Duration) error {
 	case err != nil:
 		return h.c.storeError(ctx, err)
 	}
-	if h.timer != nil {
-		h.renewed(sent, res, nil)
+	if h.timer == nil { // nothing to keep
+		return nil
+	}
+	if lost := h.renewed(sent, res, nil); lost != nil {
+		return lost
 	}
 	return nil
 }

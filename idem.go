@@ -30,8 +30,9 @@ func Execute[T any](ctx context.Context, key string, fn func(context.Context) (T
 
 // Result is a value and how it came about.
 type Result[T any] struct {
-	Value T
 	Info
+
+	Value T
 }
 
 // ExecuteResult is [Execute] with details, which are set on an error too.
@@ -54,6 +55,7 @@ func Do(ctx context.Context, key string, fn func(context.Context) error, opts ..
 // its result. The engine sees it as a [work].
 type runner[T any] struct {
 	call
+
 	fn    func(context.Context) (T, error)
 	value T
 }

@@ -11,12 +11,12 @@ import (
 // do neither. It is a [context.Context] like any of package context's;
 // [context.Cause] finds the cause through Value.
 type lazyContext struct {
-	parent   context.Context
-	detached bool      // the parent's end is not this one's
-	deadline time.Time // zero: none but the parent's
+	parent   context.Context //nolint:containedctx // it is a context
+	detached bool            // the parent's end is not this one's
+	deadline time.Time       // zero: none but the parent's
 
 	mu     sync.Mutex
-	inner  context.Context // nil until it is needed
+	inner  context.Context //nolint:containedctx // nil until it is needed
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc // frees the deadline's timer
 	ended  bool

@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -101,7 +100,7 @@ func (c *call) encodeFailure(failure error) []byte {
 func (c *call) tooLarge(n int) bool { return c.op.caps.MaxOutcome > 0 && n > c.op.caps.MaxOutcome }
 
 // answer is the end of a call that does not run the function.
-func (c *call) answer(ctx context.Context, res driver.ClaimResult) error {
+func (c *call) answer(res driver.ClaimResult) error {
 	c.info.Fence, c.info.Attempt, c.info.CompletedAt = res.Fence, res.Attempt, res.CompletedAt
 	if !driver.SameFingerprint(res.Fingerprint, c.fingerprint) {
 		e := c.fail(ErrMismatch, nil)
@@ -152,6 +151,7 @@ func (c *call) replay(res driver.ClaimResult) error {
 		return c.fail(ErrUnreadable, err)
 	}
 	switch o.Kind {
+	case envelope.Value:
 	case envelope.Failure:
 		return &ReplayedError{Name: o.Name, Message: o.Text, At: res.CompletedAt}
 	case envelope.Omitted:

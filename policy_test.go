@@ -59,7 +59,7 @@ func TestPolicyDecidesWhatAFailureMeans(t *testing.T) {
 				t.Errorf("%v, %s: %d runs after it", row.g, end, runs)
 			}
 			if want == uncertain {
-				if e := wantError(t, err, idem.ErrOutcomeUnknown); !e.Final || e.Retryable() {
+				if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final || e.Retryable() {
 					t.Errorf("%v, %s: %+v is not final", row.g, end, e)
 				}
 			}
@@ -91,12 +91,12 @@ func TestHoldAndGuardAreUncertainWhenTheOwnerDies(t *testing.T) { // CASES N1, N
 					t.Fatal(err)
 				}
 				_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
-				if e := wantError(t, err, row.inFlight); e.Final || !e.Retryable() {
+				if e := idemError(t, err, row.inFlight); e.Final || !e.Retryable() {
 					t.Fatalf("final while its lease lasts: %+v", e)
 				}
 				time.Sleep(time.Second + time.Millisecond)
 				_, err = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
-				if e := wantError(t, err, idem.ErrOutcomeUnknown); !e.Final || e.Since.IsZero() || pay.runs.Load() != 0 {
+				if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final || e.Since.IsZero() || pay.runs.Load() != 0 {
 					t.Fatalf("%+v, %d runs", e, pay.runs.Load())
 				}
 			})
@@ -110,7 +110,7 @@ func TestGuardWithoutOutcomesIsFinalAtOnce(t *testing.T) {
 	op := operationOn(t, store, idem.AtMostOnce, idem.WithoutOutcomes(), idem.WithWait(time.Hour))
 	if _, err := idem.Execute(t.Context(), "pay-42", func(ctx context.Context) (receipt, error) {
 		_, err := idem.Execute(context.Background(), "pay-42", pay.run, idem.On(op))
-		if e := wantError(t, err, idem.ErrOutcomeUnknown); !e.Final {
+		if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final {
 			t.Error("not final while it runs:", e)
 		}
 		return pay.run(ctx)
@@ -118,7 +118,7 @@ func TestGuardWithoutOutcomesIsFinalAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
-	if e := wantError(t, err, idem.ErrOutcomeUnknown); !e.Final || pay.runs.Load() != 1 {
+	if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final || pay.runs.Load() != 1 {
 		t.Fatalf("%+v, %d runs", e, pay.runs.Load())
 	}
 	if n := store.completed.Load() + store.released.Load() + store.renewed.Load(); n != 0 {

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,7 +119,7 @@ func (s *settings) setDuration(o durationOption, g Guarantee) error {
 	return nil
 }
 
-var errNoFailures = fmt.Errorf("WithFailureRetention: an inbox stores no failures: leave it out")
+var errNoFailures = errors.New("WithFailureRetention: an inbox stores no failures: leave it out")
 
 func (s *settings) setCodec(o codecOption) error {
 	for _, c := range append([]codec.Codec{o.write}, o.read...) {
@@ -170,7 +171,7 @@ func (op *Operation) set(o OperationOption) error {
 	switch o := o.(type) {
 	case keySpaceOption:
 		if blank(o.space) {
-			return fmt.Errorf("WithKeySpace: the key space is blank: leave the option out to use the alias")
+			return errors.New("WithKeySpace: the key space is blank: leave the option out to use the alias")
 		}
 		op.space = o.space
 	case maxResultOption:

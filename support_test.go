@@ -150,7 +150,13 @@ func (c *charge) run(context.Context) (receipt, error) {
 }
 
 // wantError fails the test unless err is an *idem.Error of the reason.
-func wantError(tb testing.TB, err, reason error) *idem.Error {
+func wantError(tb testing.TB, err, reason error) {
+	tb.Helper()
+	_ = idemError(tb, err, reason)
+}
+
+// idemError is wantError for those who look into it.
+func idemError(tb testing.TB, err, reason error) *idem.Error {
 	tb.Helper()
 	var e *idem.Error
 	if !errors.As(err, &e) || !errors.Is(err, reason) {

@@ -55,45 +55,51 @@ func (c *call) leadFlight(ctx context.Context, before landing) error {
 // lead asks the store until it has an answer, the key is free and the function
 // has run, or the wait is over. before is what a leader before it left.
 func (c *call) lead(ctx context.Context, before landing, at *landing) error {
-	pause, next := firstPoll, before.pollAt
+	poll := pacer{pause: firstPoll, next: before.pollAt}
 	for asked := false; ; asked = true {
-		if now := time.Now(); next.After(now) {
-			next = earlier(next, c.waitUntil)
-			if !sleep(ctx, next.Sub(now)) {
-				return c.cancelled(ctx, c.inFlight(before.res).Reason, "the context ended while waiting")
-			}
+		if !sleep(ctx, time.Until(earlier(poll.next, c.waitUntil))) {
+			return c.cancelled(ctx, c.inFlight(before.res).Reason, "the context ended while waiting")
 		}
 		res, ran, err := c.ask(ctx, at)
-		if ran {
+		switch {
+		case ran:
 			return err
-		}
-		if err != nil {
+		case err != nil:
 			if errors.Is(err, ErrStore) && ctx.Err() == nil {
 				at.err = err
 			}
 			return err
-		}
-		now := time.Now()
-		if !c.waits(res, now) {
+		case !c.waits(res, time.Now()):
 			if res.Decision != driver.DecisionInFlight {
 				at.res = res
 			}
-			at.pollAt = next
-			return c.answer(ctx, res)
-		}
-		if !asked {
+			at.pollAt = poll.next
+			return c.answer(res)
+		case !asked:
 			c.notify(ctx, NoticeWaiting, nil)
 		}
-		next = now.Add(jitter(pause))
-		if res.LeaseLeft > 0 {
-			next = earlier(next, now.Add(res.LeaseLeft+time.Millisecond))
-		}
-		pause = min(pause*3/2, longestPoll)
-		before = landing{phase: phaseWaiting, res: res, pollAt: next}
+		before = landing{phase: phaseWaiting, res: res, pollAt: poll.after(res)}
 		if !c.joins {
 			c.op.flights.move(&c.flight, before)
 		}
 	}
+}
+
+// pacer says when to ask the store next for a key that is in flight.
+type pacer struct {
+	pause time.Duration
+	next  time.Time
+}
+
+// after returns when to ask again after the answer res.
+func (p *pacer) after(res driver.ClaimResult) time.Time {
+	now := time.Now()
+	p.next = now.Add(jitter(p.pause))
+	if res.LeaseLeft > 0 {
+		p.next = earlier(p.next, now.Add(res.LeaseLeft+time.Millisecond))
+	}
+	p.pause = min(p.pause*3/2, longestPoll)
+	return p.next
 }
 
 // follow waits for another call of the key in this process. It is done if that
@@ -104,7 +110,7 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 		at, changed := c.op.flights.look(leader)
 		switch {
 		case at.phase == phaseOver && at.res.Decision != 0:
-			return at, true, c.answer(ctx, at.res)
+			return at, true, c.answer(at.res)
 		case at.phase == phaseOver && at.err != nil && !c.set.failOpen:
 			return at, true, c.fail(ErrStore, at.err)
 		case at.phase == phaseOver:
@@ -119,7 +125,7 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 				return at, true, err
 			}
 		case !c.waits(at.res, time.Now()):
-			return at, true, c.answer(ctx, at.res)
+			return at, true, c.answer(at.res)
 		default:
 			if !noticed {
 				noticed = true

@@ -65,7 +65,7 @@ func TestWaitIsBounded(t *testing.T) {
 			start := time.Now()
 			_, err := idem.Execute(t.Context(), "pay-42", new(charge).run,
 				idem.On(operationOn(t, store, g)), idem.WithWait(200*time.Millisecond))
-			e := wantError(t, err, reason)
+			e := idemError(t, err, reason)
 			if took := time.Since(start); took < 200*time.Millisecond || took > 300*time.Millisecond {
 				t.Fatalf("%v: waited %v instead of 200 ms", g, took)
 			}

@@ -75,7 +75,7 @@ func Parse(data []byte) (Outcome, error) {
 	rest := data[3:]
 	for _, s := range [...]*string{&o.Codec, &o.Name, &o.Text} {
 		n, size := binary.Uvarint(rest)
-		if size <= 0 || n > uint64(len(rest)-size) {
+		if size <= 0 || n > uint64(len(rest)-size) { //nolint:gosec // size is at most len(rest)
 			return Outcome{}, ErrMalformed
 		}
 		end := size + int(n) //nolint:gosec // n is at most len(rest)
