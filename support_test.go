@@ -138,6 +138,11 @@ func fails(context.Context, func() error) error { return errCut }
 // loses takes the step and loses its reply.
 func loses(_ context.Context, do func() error) error { _ = do(); return errCut }
 
+type receipt struct {
+	Amount int
+	ID     string
+}
+
 // charge is a function that counts its runs.
 type charge struct {
 	runs atomic.Int64
