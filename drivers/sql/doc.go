@@ -20,7 +20,9 @@
 // up in the process, in the order of their arrival; against other writers the
 // Store tries again, with jitter, until the context ends or [BusyWait] is over,
 // and then returns driver.ErrBusy: "database is locked" is not an error that a
-// user of this package meets. What follows from it:
+// user of this package meets. SQLite has no queue for its lock, so a process
+// that writes without a pause may keep another one out for that long. What
+// follows from it:
 //
 //   - An ExactlyOnce run keeps every other claim, renewal and completion on the
 //     file waiting. It must be shorter than any lease there.

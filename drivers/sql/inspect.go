@@ -64,7 +64,7 @@ func (r *record) show(k driver.Key) (rec driver.Record, found bool) {
 	}
 	switch state {
 	case driver.StateClaimed:
-		rec.LeaseLeft = r.leaseLeft()
+		rec.LeaseLeft = r.left(r.leaseEnd.Int64)
 		return rec, true
 	case driver.StateCompleted:
 		rec.Outcome = r.outcome

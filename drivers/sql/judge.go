@@ -103,12 +103,9 @@ func (r *record) answer(d driver.Decision, own bool) driver.ClaimResult {
 		DecidedAt:   clock(r.now),
 	}
 	switch d {
-	case driver.DecisionClaimed:
-		res.TookOver = r.tookOver == 1
-		res.LeaseLeft = r.leaseLeft()
-		return res
-	case driver.DecisionInFlight:
-		res.LeaseLeft = r.leaseLeft()
+	case driver.DecisionClaimed, driver.DecisionInFlight:
+		res.TookOver = r.tookOver == 1 && d == driver.DecisionClaimed
+		res.LeaseLeft = r.left(r.leaseEnd.Int64)
 		return res
 	case driver.DecisionCompleted:
 		res.Outcome = r.outcome

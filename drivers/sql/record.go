@@ -129,20 +129,15 @@ func later(t int64, d sql.NullInt64) int64 {
 	return t + d.Int64
 }
 
-// left is how long it is until t.
+// left is how long it is until t is over: above 0 to its last tick, then 0.
 func (r *record) left(t int64) time.Duration {
-	if t == forever {
+	switch {
+	case t == forever:
 		return driver.RetainForever
-	}
-	return max(duration(t-r.now), 0)
-}
-
-// leaseLeft is what is left of the lease: above 0 while it is live, to its last tick.
-func (r *record) leaseLeft() time.Duration {
-	if r.lapsed() {
+	case r.now > t:
 		return 0
 	}
-	return max(r.left(r.leaseEnd.Int64), r.unit)
+	return max(duration(t-r.now), r.unit)
 }
 
 // clock turns µs into a time; 0, which a dialect answers that cannot tell, into none.

@@ -86,7 +86,7 @@ func (r *record) unsettled() driver.ResolveResult {
 	}
 	res := driver.ResolveResult{State: state, Fence: r.fence}
 	if state == driver.StateClaimed {
-		res.LeaseLeft = r.leaseLeft()
+		res.LeaseLeft = r.left(r.leaseEnd.Int64)
 	}
 	return res
 }

@@ -29,6 +29,7 @@ type Store struct {
 
 	chooser *chooser
 	flights flights
+	pace    pace          // of purges
 	queue   chan struct{} // of the writers, where there can be but one; else nil
 }
 

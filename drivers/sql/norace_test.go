@@ -1,0 +1,5 @@
+//go:build !race
+
+package idemsql_test
+
+const raced = false

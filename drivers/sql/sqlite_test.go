@@ -1,0 +1,37 @@
+package idemsql_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/idem-go/idem/conformance"
+	"github.com/idem-go/idem/driver"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	var bundles sync.Map // by driver
+	open := func(b *bundle) driver.Driver {
+		bundles.Store(b.Store, b)
+		return b.Store
+	}
+	of := func(d driver.Driver) *bundle {
+		b, _ := bundles.Load(d)
+		return b.(*bundle)
+	}
+	conformance.Run(t, conformance.Harness{
+		Open:   func(t testing.TB) driver.Driver { return open(setup(t)) },
+		Peer:   func(t testing.TB, d driver.Driver) driver.Driver { return open(setupAt(t, of(d).path)) },
+		Effect: func(ctx context.Context, id string) error { return effect(id)(ctx) },
+		Effects: func(ctx context.Context, id string) (n int, err error) {
+			d, ok := conformance.DriverFrom(ctx)
+			if !ok {
+				return 0, fmt.Errorf("the context carries no driver")
+			}
+			err = of(d).db.GetContext(ctx, &n, "SELECT count(*) FROM effects WHERE id = ?", id)
+			return n, err
+		},
+	})
+}
