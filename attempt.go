@@ -16,6 +16,7 @@ type Attempt struct {
 	ended       bool
 	doNotRecord bool
 	retain      time.Duration // 0: as the options say
+	steps       map[string]bool
 }
 
 type attemptKey struct{}
@@ -34,7 +35,7 @@ type runContext struct {
 
 // Value implements [context.Context].
 func (c *runContext) Value(key any) any {
-	if key == (attemptKey{}) {
+	if key == (attemptKey{}) && !c.attempt.call.op.inner {
 		return &c.attempt
 	}
 	return c.lazyContext.Value(key)
@@ -96,6 +97,20 @@ func (a *Attempt) DoNotRecord() error {
 	defer a.mu.Unlock()
 	a.doNotRecord = true
 	return nil
+}
+
+// addStep notes the path of a step and reports whether it is new.
+func (a *Attempt) addStep(path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.steps[path] {
+		return false
+	}
+	if a.steps == nil {
+		a.steps = map[string]bool{}
+	}
+	a.steps[path] = true
+	return true
 }
 
 // end marks the run as over and returns what it asked for.

@@ -27,6 +27,8 @@ type call struct {
 	waitUntil time.Time
 	flight    flight
 
+	generation int64 // of the claim that runs
+
 	leaseEnd time.Time // counted from before the claim was sent
 	run      *runContext
 	first    runContext // what run points to, but for a function that is run again
@@ -35,12 +37,18 @@ type call struct {
 }
 
 // execute runs w for the key.
-func execute(ctx context.Context, key string, w work, opts []ExecuteOption) (err error) {
+func execute(ctx context.Context, key string, w work, opts []ExecuteOption) error {
 	c := w.state()
 	c.work = w
 	if err := c.prepare(ctx, key, opts); err != nil {
 		return err
 	}
+	return c.begin(ctx)
+}
+
+// begin asks the store and runs the function, or answers without it.
+func (c *call) begin(ctx context.Context) (err error) {
+	_, _ = rand.Read(c.token[:]) // never fails
 	c.start = time.Now()
 	c.waitUntil = c.start.Add(c.set.wait)
 	if c.set.observer.Begin != nil {
@@ -81,7 +89,6 @@ func (c *call) prepare(ctx context.Context, key string, opts []ExecuteOption) er
 	if err := c.nest(ctx); err != nil {
 		return c.fail(ErrConfig, err)
 	}
-	_, _ = rand.Read(c.token[:]) // never fails
 	return nil
 }
 

@@ -33,6 +33,10 @@ type Operation struct {
 	withoutOutcomes bool
 	logger          *slog.Logger // nil: slog.Default()
 
+	inner     bool       // of the steps of another operation
+	stepsOnce sync.Once  // of stepsOp
+	stepsOp   *Operation // see steps
+
 	types   sync.Map // reflect.Type to resultType, for the default codec
 	flights flights
 }

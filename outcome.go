@@ -65,6 +65,7 @@ func (c *call) encode(failure error) []byte {
 	outcome, err := c.encodeTarget(c.typ.name, c.work.target())
 	if err != nil {
 		c.notify(c.run, NoticeNotRecorded, fmt.Errorf("the result cannot be encoded, only its success is recorded: %w", err))
+		c.omit = true
 		return encodeOmitted()
 	}
 	return outcome
@@ -81,6 +82,7 @@ func (c *call) encodeTarget(typ string, target any) ([]byte, error) {
 	}
 	*buf = full
 	if len(full)-len(head) > c.op.maxResult || c.tooLarge(len(full)) {
+		c.omit = true
 		return encodeOmitted(), nil
 	}
 	return append(make([]byte, 0, len(full)), full...), nil

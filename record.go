@@ -23,7 +23,7 @@ func (c *call) record(ctx context.Context, t transition, claim driver.ClaimResul
 		case err == nil:
 			c.recorded(p, res, claim, at)
 			return
-		case errors.Is(err, driver.ErrTooLarge) && !c.omit:
+		case errors.Is(err, driver.ErrTooLarge) && !c.omit && !c.op.inner:
 			c.omit = true
 			p.Outcome = c.encode(t.failure)
 			continue

@@ -51,7 +51,7 @@ func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landi
 
 // granted notes what the claim says of the run.
 func (c *call) granted(ctx context.Context, res driver.ClaimResult) {
-	c.info.Fence, c.info.Attempt = res.Fence, res.Attempt
+	c.info.Fence, c.info.Attempt, c.generation = res.Fence, res.Attempt, res.Generation
 	if res.TookOver {
 		c.notify(ctx, NoticeTakeover, nil)
 	}
@@ -124,9 +124,11 @@ func (c *call) conclude(err error, returned bool) transition {
 	case c.op.withoutOutcomes:
 		return transition{}
 	case returned && err == nil && !doNotRecord:
-		return transition{
-			to: driver.StateCompleted, outcome: c.encode(nil), retention: firstPositive(retain, c.set.retention),
+		outcome := c.encode(nil)
+		if c.op.inner && c.omit {
+			return transition{release: true} // a step without its value is of no use
 		}
+		return transition{to: driver.StateCompleted, outcome: outcome, retention: firstPositive(retain, c.set.retention)}
 	case kind == KindDomain:
 		return transition{
 			to: driver.StateCompleted, failure: err, outcome: c.encode(err),
