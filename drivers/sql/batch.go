@@ -33,7 +33,7 @@ func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driv
 	for i, r := range p.Renewals {
 		if answers[i].Err = r.Validate(); answers[i].Err == nil {
 			h := holder{r.Key, r.Token}
-			leases[h] = max(leases[h], s.dialect.lease(r.Lease))
+			leases[h] = max(leases[h], s.dialect.us(r.Lease))
 		}
 	}
 	left, err := s.renewAll(ctx, leases)
@@ -49,7 +49,7 @@ func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driv
 			continue
 		}
 		err := s.reading(ctx, func() error {
-			return session{Store: s}.notRenewed(ctx, keyArgs(r.Key, r.Token))
+			return session{Store: s}.notRenewed(ctx, keyArgs(r.Key, r.Token), r.Token)
 		})
 		answers[i].Err = s.failed("renew", err)
 	}

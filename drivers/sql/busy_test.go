@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -225,11 +226,11 @@ func TestALeaseIsNeverShorterThanAsked(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for i := range 20 {
-		p := claimOf(fmt.Sprint(i))
+		p := claimOf(strconv.Itoa(i))
 		p.Lease = 3 * time.Millisecond
 		asked := time.Now()
 		s.mustClaim(p, driver.DecisionClaimed)
-		next := claimOf(fmt.Sprint(i))
+		next := claimOf(strconv.Itoa(i))
 		for {
 			res, err := s.Claim(t.Context(), next)
 			must(t, err)

@@ -40,11 +40,12 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 }
 
 func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first ClaimMode) (driver.ClaimResult, error) {
+	in := session{Store: s}
 	var seen *record
 	if first == ReadFirst {
 		var res driver.ClaimResult
 		var err error
-		if seen, res, err = s.look(ctx, p, a); err != nil || res.Decision != 0 {
+		if seen, res, err = in.look(ctx, p, a); err != nil || res.Decision != 0 {
 			return res, err
 		}
 	}
@@ -53,7 +54,7 @@ func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first
 	}
 	var res driver.ClaimResult
 	err := s.writing(ctx, func() (err error) {
-		res, err = session{Store: s}.claim(ctx, p, a, seen)
+		res, err = in.claim(ctx, p, a, seen)
 		return err
 	})
 	return res, err
@@ -61,11 +62,17 @@ func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first
 
 // look reads the record and answers the claim if that is all it takes: res has
 // no decision if the key is free or the record may be taken.
-func (s *Store) look(ctx context.Context, p *driver.ClaimParams, a *args) (seen *record, res driver.ClaimResult, err error) {
-	err = s.reading(ctx, func() (err error) {
-		seen, err = session{Store: s}.read(ctx, a)
-		return err
-	})
+func (s session) look(
+	ctx context.Context, p *driver.ClaimParams, a *args,
+) (seen *record, res driver.ClaimResult, err error) {
+	if s.tx != nil {
+		seen, err = s.read(ctx, a)
+	} else {
+		err = s.reading(ctx, func() (err error) {
+			seen, err = s.read(ctx, a)
+			return err
+		})
+	}
 	if err != nil || seen == nil {
 		return nil, res, err
 	}
@@ -122,7 +129,7 @@ func (s session) create(ctx context.Context, a *args) (seen *record, res driver.
 // take takes the record that was read; no decision: it is another one by now.
 func (s session) take(ctx context.Context, a *args, seen *record, v verdict) (driver.ClaimResult, error) {
 	b := *a
-	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, seen.state, seen.base(), v.from, v.until
+	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, int64(seen.state), seen.base(), v.from, v.until
 	b[pFresh], b[pTookOver], b[pFingerprint] = flag(v.fresh), flag(v.tookOver), blob(v.fingerprint)
 	r := &record{unit: s.dialect.unit}
 	var granted int64
@@ -142,7 +149,7 @@ func (s *Store) claimArgs(p *driver.ClaimParams) *args {
 	a := keyArgs(p.Key, p.Token)
 	a[pFormat], a[pGuarantee], a[pOnLapse] = int64(p.Format), int64(p.Guarantee), int64(p.OnLapse)
 	a[pFingerprint] = blob(p.Fingerprint)
-	a[pLease] = s.dialect.lease(p.Lease)
+	a[pLease] = s.dialect.us(p.Lease)
 	// Of a lease that may be taken over nothing is kept but its fence.
 	a[pRetention], a[pTombstone], a[pKeep] = int64(0), int64(0), fenceMemory
 	if p.OnLapse == driver.Uncertain {

@@ -45,6 +45,7 @@ func (s *Store) failed(what string, err error) error {
 		err = fmt.Errorf("%w: %w", driver.ErrBusy, err)
 	case kindTooLarge:
 		err = fmt.Errorf("%w: %w", driver.ErrTooLarge, err)
+	default:
 	}
 	return fmt.Errorf("idemsql: %s: %w", what, err)
 }
@@ -83,6 +84,7 @@ func Classify(err error) driver.FailureKind {
 			return driver.KindDomain
 		case kindWrong:
 			return driver.KindBug
+		case kindOther:
 		}
 	}
 	return driver.KindUnknown
@@ -133,7 +135,7 @@ func find(err error, f func(error) (failure, bool)) (failure, bool) {
 	if found, ok := f(err); ok {
 		return found, true
 	}
-	switch u := err.(type) {
+	switch u := err.(type) { //nolint:errorlint // this is what unwraps
 	case interface{ Unwrap() error }:
 		return find(u.Unwrap(), f)
 	case interface{ Unwrap() []error }:

@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -93,7 +94,7 @@ type dialect struct {
 	drivers  []string // paths of the Go packages that speak it
 	code     func(error) (failure, bool)
 	kind     func(failure) kind
-	settings func(*verification) error // what Verify checks beside the schema
+	settings func(context.Context, *verification) error // what Verify checks beside the schema
 }
 
 // findDialect finds the dialect of a pool by the package of its driver, which

@@ -53,11 +53,11 @@ func (r *record) show(k driver.Key) (rec driver.Record, found bool) {
 	rec = driver.Record{
 		Key:         k,
 		State:       state,
-		Guarantee:   driver.Guarantee(r.guarantee),
-		OnLapse:     driver.OnLapse(r.onLapse),
+		Guarantee:   r.guarantee,
+		OnLapse:     r.onLapse,
 		Fence:       r.fence,
 		Generation:  r.generation,
-		Attempt:     int(r.attempt),
+		Attempt:     r.attempt,
 		Fingerprint: r.fingerprint,
 		Format:      int(r.format),
 		ClaimedAt:   clock(r.claimedAt),
@@ -68,6 +68,7 @@ func (r *record) show(k driver.Key) (rec driver.Record, found bool) {
 		return rec, true
 	case driver.StateCompleted:
 		rec.Outcome = r.outcome
+	default:
 	}
 	rec.LifeLeft = r.left(until)
 	if state != driver.StateReleased {

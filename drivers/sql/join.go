@@ -86,23 +86,19 @@ func Join(ctx context.Context, tx *sqlx.Tx) context.Context {
 
 // transaction returns the innermost transaction in ctx that was begun on this store's
 // pool; nil: there is none.
-func (s *Store) transaction(ctx context.Context) (*transaction, error) {
-	for t := innermost(ctx); t != nil; t = t.outer {
-		if t.pool == s.db.DB {
-			return t, nil
-		}
-		if t.pool != nil {
-			continue
-		}
-		ours, err := s.began(ctx, t.tx)
-		if err != nil {
-			return nil, s.failed("join", err)
+func (s *Store) transaction(ctx context.Context) (t *transaction, err error) {
+	for t = innermost(ctx); t != nil; t = t.outer {
+		ours := t.pool == s.db.DB
+		if t.pool == nil {
+			if ours, err = s.began(ctx, t.tx); err != nil {
+				return nil, s.failed("join", err)
+			}
 		}
 		if ours {
-			return t, nil
+			break
 		}
 	}
-	return nil, nil
+	return t, nil
 }
 
 // began reports whether a user's transaction was begun on this store's pool.
@@ -156,20 +152,15 @@ func (s *Store) join(
 	a := s.claimArgs(p)
 	var seen *record
 	if s.readFirst(p.Key) {
+		var res driver.ClaimResult
 		var err error
-		if seen, err = in.read(ctx, a); err != nil {
+		if seen, res, err = in.look(ctx, p, a); err != nil {
 			return driver.TransactResult{}, s.failed("join", s.conflict(err))
 		}
-		if seen != nil {
-			v, err := judge(seen, p)
-			if err != nil {
-				return driver.TransactResult{}, s.failed("join", err)
-			}
-			if d := v.answer.Decision; d != 0 && d != driver.DecisionClaimed {
-				s.chooser.saw(p.Key, d)
-				v.answer.Joined = true
-				return driver.TransactResult{Claim: v.answer}, nil
-			}
+		if res.Decision != 0 && res.Decision != driver.DecisionClaimed {
+			s.chooser.saw(p.Key, res.Decision)
+			res.Joined = true
+			return driver.TransactResult{Claim: res}, nil
 		}
 	}
 	return in.savepoint(ctx, t, p, a, seen, fn)

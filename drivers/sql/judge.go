@@ -29,9 +29,9 @@ func judge(r *record, p *driver.ClaimParams) (verdict, error) {
 	own := r.owner() == p.Token
 	state, until := r.at()
 	switch {
-	case own && driver.State(r.state) == driver.StateClaimed:
+	case own && r.state == driver.StateClaimed:
 		return verdict{answer: r.answer(driver.DecisionClaimed, own)}, nil
-	case own && driver.State(r.state) == driver.StateReleased:
+	case own && r.state == driver.StateReleased:
 		return verdict{}, driver.ErrLost
 	case state == 0:
 		return verdict{fresh: true, fingerprint: p.Fingerprint, from: r.free(), until: forever}, nil
@@ -42,7 +42,7 @@ func judge(r *record, p *driver.ClaimParams) (verdict, error) {
 	case state == driver.StateUncertain && p.Over == r.fence:
 		v := r.takeOver(p, 0)
 		v.until = until
-		if driver.State(r.state) == driver.StateClaimed {
+		if r.state == driver.StateClaimed {
 			v.from = r.leaseEnd.Int64
 		}
 		return v, nil
@@ -82,7 +82,7 @@ func (r *record) takeOver(p *driver.ClaimParams, from int64) verdict {
 // free is the time from which on the key of a record in state 0 is free.
 func (r *record) free() int64 {
 	t := later(r.base(), r.retention)
-	if driver.State(r.state) == driver.StateReleased {
+	if r.state == driver.StateReleased {
 		return t
 	}
 	return later(t, r.tombstone)
@@ -95,20 +95,21 @@ func (r *record) answer(d driver.Decision, own bool) driver.ClaimResult {
 		Own:         own,
 		Fence:       r.fence,
 		Generation:  r.generation,
-		Attempt:     int(r.attempt),
+		Attempt:     r.attempt,
 		Fingerprint: r.fingerprint,
-		OnLapse:     driver.OnLapse(r.onLapse),
+		OnLapse:     r.onLapse,
 		Format:      int(r.format),
 		ClaimedAt:   clock(r.claimedAt),
 		DecidedAt:   clock(r.now),
 	}
 	switch d {
 	case driver.DecisionClaimed, driver.DecisionInFlight:
-		res.TookOver = r.tookOver == 1 && d == driver.DecisionClaimed
+		res.TookOver = r.tookOver && d == driver.DecisionClaimed
 		res.LeaseLeft = r.left(r.leaseEnd.Int64)
 		return res
 	case driver.DecisionCompleted:
 		res.Outcome = r.outcome
+	default:
 	}
 	_, until := r.at()
 	res.LifeLeft = r.left(until)

@@ -21,7 +21,7 @@ func TestJudge(t *testing.T) {
 	a, b := []byte("v001a"), []byte("v001b")
 	base := func(state driver.State, change func(r *record)) *record {
 		r := &record{
-			format: 1, state: int64(state), guarantee: 1, onLapse: int64(driver.TakeOver), token: theirs[:], fence: 7,
+			format: 1, state: state, guarantee: 1, onLapse: driver.TakeOver, token: theirs[:], fence: 7,
 			generation: 5, attempt: 2, fingerprint: a, claimedAt: now, retention: us(0), tombstone: us(0), now: now,
 			unit: sqlite.unit,
 		}
@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	claimed := func(end int64) func(*record) { return func(r *record) { r.leaseEnd = us(end) } }
 	guard := func(end int64, retention sql.NullInt64) func(*record) {
 		return func(r *record) {
-			r.leaseEnd, r.onLapse, r.retention = us(end), int64(driver.Uncertain), retention
+			r.leaseEnd, r.onLapse, r.retention = us(end), driver.Uncertain, retention
 		}
 	}
 	ended := func(at, retention, tombstone int64) func(*record) {
@@ -106,14 +106,14 @@ func TestJudgeKnowsItsOwnToken(t *testing.T) {
 	var mine driver.Token
 	mine[0] = 1
 	r := record{
-		format: 1, state: int64(driver.StateClaimed), onLapse: int64(driver.TakeOver), token: mine[:], fence: 7,
+		format: 1, state: driver.StateClaimed, onLapse: driver.TakeOver, token: mine[:], fence: 7,
 		leaseEnd: us(1), now: 100, unit: sqlite.unit,
 	}
 	p := &driver.ClaimParams{Token: mine, Format: 1}
 	if v, err := judge(&r, p); err != nil || v.answer.Decision != driver.DecisionClaimed || !v.answer.Own {
 		t.Errorf("its own lapsed claim answers %+v, %v", v.answer, err)
 	}
-	r.state, r.leaseEnd, r.endedAt = int64(driver.StateReleased), sql.NullInt64{}, us(1)
+	r.state, r.leaseEnd, r.endedAt = driver.StateReleased, sql.NullInt64{}, us(1)
 	if _, err := judge(&r, p); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the stub of its own release answers %v", err)
 	}

@@ -33,7 +33,7 @@ func (d *dialect) migrations(table string) []migration {
 	if err != nil {
 		panic(err) // the files are part of the program
 	}
-	var all []migration
+	all := make([]migration, 0, len(files))
 	for _, f := range files {
 		number, _, _ := strings.Cut(f.Name(), "_")
 		version, err := strconv.Atoi(number)

@@ -156,7 +156,7 @@ func TestSchemaIsWhatMigrateDoes(t *testing.T) {
 	}
 }
 
-// S15
+// S15.
 func TestEverythingIsNamedAfterTheTable(t *testing.T) {
 	t.Parallel()
 	a := setup(t, idemsql.WithTable("alpha"))

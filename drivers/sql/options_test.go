@@ -1,6 +1,7 @@
 package idemsql_test
 
 import (
+	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -18,7 +19,11 @@ type foreignDriver struct{}
 
 func (foreignDriver) Open(string) (sqldriver.Conn, error) { return nil, errors.New("never opened") }
 
-func init() { sql.Register("foreign", foreignDriver{}) }
+func (foreignDriver) Connect(context.Context) (sqldriver.Conn, error) {
+	return nil, errors.New("never opened")
+}
+
+func (d foreignDriver) Driver() sqldriver.Driver { return d }
 
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
@@ -53,13 +58,12 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 
 func TestNewFindsTheDialectByTheDriver(t *testing.T) {
 	t.Parallel()
-	foreign, err := sql.Open("foreign", "")
-	must(t, err)
+	foreign := sql.OpenDB(foreignDriver{})
 	defer foreign.Close()
 	if _, err := idemsql.New(foreign); err == nil || !strings.Contains(err.Error(), "WithDialect") {
 		t.Errorf("New says %v about a driver that it does not know", err)
 	}
-	_, err = idemsql.New(foreign, idemsql.WithDialect(idemsql.SQLite))
+	_, err := idemsql.New(foreign, idemsql.WithDialect(idemsql.SQLite))
 	must(t, err)
 	plain, err := sql.Open("sqlite", ":memory:")
 	must(t, err)

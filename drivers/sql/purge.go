@@ -83,7 +83,7 @@ func (p *pace) rest(ctx context.Context) error {
 // nobody's business if it fails.
 func (s *Store) sweep(ctx context.Context) {
 	n := s.config.sweep
-	if n == 0 || rand.IntN(n) != 0 || !s.tryEnter() {
+	if n == 0 || rand.IntN(n) != 0 || !s.tryEnter() { //nolint:gosec // nobody gains by foreseeing a sweep
 		return
 	}
 	defer s.leave()

@@ -2,7 +2,7 @@ package idemsql_test
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +65,7 @@ func TestParallelSweepersDeleteInBatchesWhileClaimsGoOn(t *testing.T) {
 			sweeping = false
 		default:
 		}
-		p := claimOf(fmt.Sprint(claims))
+		p := claimOf(strconv.Itoa(claims))
 		s.mustClaim(p, driver.DecisionClaimed)
 		s.mustComplete(p, "x")
 	}
@@ -164,7 +164,7 @@ func TestClaimsSweep(t *testing.T) {
 	s.fill(10)
 	sweeping := setupPool(t, s.path, s.db, idemsql.WithSweep(1))
 	for i := range 5 {
-		sweeping.mustClaim(claimOf(fmt.Sprint(i)), driver.DecisionClaimed)
+		sweeping.mustClaim(claimOf(strconv.Itoa(i)), driver.DecisionClaimed)
 	}
 	if n := s.rows(); n != 10+5 {
 		t.Errorf("%d records, want 5 claims and the 10 that are still kept", n)

@@ -17,16 +17,20 @@ const fenceMemory = int64(driver.FenceMemory / time.Microsecond)
 
 // record is a row, and the clock when it was read. Times and durations are in µs.
 type record struct {
-	format, state, guarantee, onLapse int64
-	token                             []byte
-	fence, generation, attempt        int64
-	tookOver                          int64
-	fingerprint                       []byte
-	claimedAt                         int64
-	leaseEnd, endedAt                 sql.NullInt64
-	retention, tombstone              sql.NullInt64 // NULL: for ever
-	outcome                           []byte
-	now                               int64
+	format               int64
+	state                driver.State
+	guarantee            driver.Guarantee
+	onLapse              driver.OnLapse
+	token                []byte
+	fence, generation    int64
+	attempt              int
+	tookOver             bool
+	fingerprint          []byte
+	claimedAt            int64
+	leaseEnd, endedAt    sql.NullInt64
+	retention, tombstone sql.NullInt64 // NULL: for ever
+	outcome              []byte
+	now                  int64
 
 	unit time.Duration // of the backend's clock
 }
@@ -34,33 +38,49 @@ type record struct {
 // dest is what [columns] and the clock are scanned into.
 func (r *record) dest() []any {
 	return []any{
-		&r.format, &r.state, &r.guarantee, &r.onLapse, &r.token, &r.fence, &r.generation, &r.attempt, &r.tookOver,
+		&r.format, enum[driver.State]{&r.state}, enum[driver.Guarantee]{&r.guarantee}, enum[driver.OnLapse]{&r.onLapse},
+		&r.token, &r.fence, &r.generation, &r.attempt, &r.tookOver,
 		&r.fingerprint, &r.claimedAt, &r.leaseEnd, &r.endedAt, &r.retention, &r.tombstone, &r.outcome, &r.now,
 	}
+}
+
+// enum scans a small number. One that is none becomes 0, which no record has,
+// so that it is judged after the record's format.
+type enum[T ~uint8] struct{ dest *T }
+
+func (e enum[T]) Scan(src any) error {
+	var n sql.NullInt64
+	if err := n.Scan(src); err != nil {
+		return err
+	}
+	*e.dest = 0
+	if n.Int64 > 0 && n.Int64 <= math.MaxUint8 {
+		*e.dest = T(n.Int64)
+	}
+	return nil
 }
 
 // check returns [driver.ErrCorrupt] if no version of this package can have
 // written the record.
 func (r *record) check() error {
-	bad := ""
-	switch state := driver.State(r.state); {
-	case state != driver.StateClaimed && state != driver.StateCompleted &&
-		state != driver.StateUncertain && state != driver.StateReleased:
-		bad = "no known state"
-	case state == driver.StateClaimed && !r.leaseEnd.Valid:
+	var bad string
+	switch claimed := r.state == driver.StateClaimed; {
+	case !claimed && r.state != driver.StateCompleted && r.state != driver.StateUncertain && r.state != driver.StateReleased:
+		bad = "in no known state"
+	case claimed && !r.leaseEnd.Valid:
 		bad = "claimed without a lease end"
-	case state != driver.StateClaimed && !r.endedAt.Valid:
+	case !claimed && !r.endedAt.Valid:
 		bad = "without the time when it ended"
-	case state == driver.StateCompleted && len(r.outcome) == 0:
+	case r.state == driver.StateCompleted && len(r.outcome) == 0:
 		bad = "completed without an outcome"
-	case driver.OnLapse(r.onLapse) != driver.TakeOver && driver.OnLapse(r.onLapse) != driver.Uncertain:
-		bad = "no known meaning of its lease's end"
+	case r.onLapse != driver.TakeOver && r.onLapse != driver.Uncertain:
+		bad = "without a meaning of its lease's end"
 	case len(r.token) != len(driver.Token{}) || r.fence <= 0 || r.format <= 0:
-		bad = "no token, fence or format"
+		bad = "without a token, fence or format"
 	default:
 		return nil
 	}
-	return fmt.Errorf("idemsql: the record is %s: %w", bad, driver.ErrCorrupt)
+	return fmt.Errorf("%w: it is %s", driver.ErrCorrupt, bad)
 }
 
 func (r *record) owner() driver.Token {
@@ -72,7 +92,7 @@ func (r *record) owner() driver.Token {
 // base is the time that all a record is kept for counts from: the lease's end while it is
 // claimed, else when it came to be what it is.
 func (r *record) base() int64 {
-	if driver.State(r.state) == driver.StateClaimed {
+	if r.state == driver.StateClaimed {
 		return r.leaseEnd.Int64
 	}
 	return r.endedAt.Int64
@@ -86,9 +106,9 @@ func (r *record) base() int64 {
 // everything that it was kept for, and its key is free. A lapsed lease with
 // [driver.TakeOver] is claimed, until a time that is over.
 func (r *record) at() (state driver.State, until int64) {
-	state = driver.State(r.state)
+	state = r.state
 	switch {
-	case state == driver.StateClaimed && (r.now <= r.leaseEnd.Int64 || driver.OnLapse(r.onLapse) == driver.TakeOver):
+	case state == driver.StateClaimed && (r.now <= r.leaseEnd.Int64 || r.onLapse == driver.TakeOver):
 		return state, r.leaseEnd.Int64
 	case state == driver.StateClaimed:
 		state = driver.StateUncertain
@@ -119,7 +139,7 @@ func (r *record) visible() (state driver.State, until int64) {
 
 // lapsed reports whether the record is claimed by a lease that is over.
 func (r *record) lapsed() bool {
-	return driver.State(r.state) == driver.StateClaimed && r.now > r.leaseEnd.Int64
+	return r.state == driver.StateClaimed && r.now > r.leaseEnd.Int64
 }
 
 func later(t int64, d sql.NullInt64) int64 {
@@ -153,21 +173,20 @@ func (d *dialect) micros(t time.Duration) any {
 	if t == driver.RetainForever {
 		return nil
 	}
-	return int64(driver.RoundUp(t, d.unit) / time.Microsecond)
+	return d.us(t)
 }
 
 // keep is how long a record stays after what its retention and tombstone count
 // from, in µs: never less than [driver.FenceMemory]; nil: for ever.
 func (d *dialect) keep(retention, tombstone time.Duration) any {
-	r, t := d.micros(retention), d.micros(tombstone)
-	if r == nil || t == nil {
+	if retention == driver.RetainForever || tombstone == driver.RetainForever {
 		return nil
 	}
-	return max(r.(int64)+t.(int64), fenceMemory)
+	return max(d.us(retention)+d.us(tombstone), fenceMemory)
 }
 
-// lease is the length of a lease in µs; it has an end, whatever was asked for.
-func (d *dialect) lease(t time.Duration) int64 {
+// us turns a duration into µs, rounded up to the clock's unit.
+func (d *dialect) us(t time.Duration) int64 {
 	return int64(driver.RoundUp(t, d.unit) / time.Microsecond)
 }
 

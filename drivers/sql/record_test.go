@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func TestACorruptRecordIsErrCorruptAndStays(t *testing.T) {
 func (b *bundle) dump(id string) string {
 	b.t.Helper()
 	row := map[string]any{}
-	must(b.t, b.db.QueryRowx("SELECT * FROM idem_records WHERE id = ?", []byte(id)).MapScan(row))
+	must(b.t, b.db.QueryRowx("SELECT * FROM idem_records WHERE id = ?", []byte(id)).MapScan(row)) //nolint:unqueryvet // all of it
 	return fmt.Sprint(row)
 }
 
@@ -159,7 +160,7 @@ func TestListPagesThroughEverythingOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for i := range 25 {
-		p := claimOf(fmt.Sprint(i))
+		p := claimOf(strconv.Itoa(i))
 		p.Key.Scope = []string{"a", "a:", "b"}[i%3]
 		s.mustClaim(p, driver.DecisionClaimed)
 		if i%2 == 0 {

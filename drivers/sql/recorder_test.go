@@ -113,7 +113,7 @@ func (c *recordedConn) QueryContext(ctx context.Context, q string, a []sqldriver
 
 func (c *recordedConn) BeginTx(ctx context.Context, o sqldriver.TxOptions) (sqldriver.Tx, error) {
 	tx, err := c.fullConn.BeginTx(ctx, o)
-	if err = c.r.done("BEGIN", err); err != nil {
+	if err := c.r.done("BEGIN", err); err != nil {
 		return nil, err
 	}
 	return &recordedTx{Tx: tx, r: c.r}, nil

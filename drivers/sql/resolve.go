@@ -47,7 +47,7 @@ func (s session) resolve(ctx context.Context, p *driver.ResolveParams) (driver.R
 		if !applies {
 			return r.unsettled(), nil
 		}
-		a[pFence], a[pState], a[pBase], a[pFrom], a[pUntil] = r.fence, r.state, r.base(), from, until
+		a[pFence], a[pState], a[pBase], a[pFrom], a[pUntil] = r.fence, int64(r.state), r.base(), from, until
 		var now int64
 		if done, err := s.one(ctx, stSettle, a, &now); err != nil || done {
 			return driver.ResolveResult{Applied: done}, err
@@ -69,7 +69,7 @@ func (r *record) applies(p *driver.ResolveParams) (from, until int64, ok bool) {
 		}
 		until = end
 	}
-	if driver.State(r.state) == driver.StateClaimed {
+	if r.state == driver.StateClaimed {
 		if !r.lapsed() {
 			return 0, 0, false
 		}
@@ -104,6 +104,7 @@ func (s *Store) settleArgs(p *driver.ResolveParams) *args {
 		a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
 	case driver.ResolveForget:
 		a[pRetention] = int64(-1)
+	case driver.ResolveNotRun:
 	}
 	return a
 }

@@ -34,7 +34,7 @@ func newPatience() *patience {
 
 // wait waits a jittered pause after an attempt that failed by cause.
 func (p *patience) wait(ctx context.Context, cause error) error {
-	d := p.pause/2 + rand.N(p.pause/2+1)
+	d := p.pause/2 + rand.N(p.pause/2+1) //nolint:gosec // jitter is no secret
 	p.pause = min(2*p.pause, lastPause)
 	if time.Now().Add(d).After(p.until) {
 		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, cause)

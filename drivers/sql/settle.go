@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -46,14 +47,14 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 			LifeLeft:    driver.RoundUp(p.Retention, s.dialect.unit),
 		}, nil
 	}
-	r, err := s.owned(ctx, a)
+	r, err := s.owned(ctx, a, p.Token)
 	if err != nil {
 		return driver.CompleteResult{}, err
 	}
 	switch {
 	case r.format > int64(p.Format):
 		return driver.CompleteResult{}, driver.ErrNewerFormat
-	case driver.State(r.state) != driver.StateCompleted && driver.State(r.state) != driver.StateUncertain:
+	case r.state != driver.StateCompleted && r.state != driver.StateUncertain:
 		return driver.CompleteResult{}, driver.ErrLost
 	}
 	return driver.CompleteResult{
@@ -64,12 +65,12 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 }
 
 // owned reads the record and returns [driver.ErrLost] if it is not the token's.
-func (s session) owned(ctx context.Context, a *args) (*record, error) {
+func (s session) owned(ctx context.Context, a *args, token driver.Token) (*record, error) {
 	r, err := s.read(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || string(r.token) != string(a[pToken].([]byte)) {
+	if r == nil || !bytes.Equal(r.token, token[:]) {
 		return nil, driver.ErrLost
 	}
 	return r, nil
@@ -92,8 +93,8 @@ func (s *Store) Release(ctx context.Context, p driver.ReleaseParams) (driver.Rel
 		if found || err != nil {
 			return err
 		}
-		r, err := session{Store: s}.owned(ctx, a)
-		if err == nil && driver.State(r.state) != driver.StateReleased {
+		r, err := session{Store: s}.owned(ctx, a, p.Token)
+		if err == nil && r.state != driver.StateReleased {
 			return driver.ErrLost
 		}
 		return err
@@ -125,7 +126,7 @@ func (s *Store) Renew(ctx context.Context, p driver.RenewParams) (driver.RenewRe
 
 func (s session) renew(ctx context.Context, p *driver.RenewParams) (driver.RenewResult, error) {
 	a := keyArgs(p.Key, p.Token)
-	a[pLease] = s.dialect.lease(p.Lease)
+	a[pLease] = s.dialect.us(p.Lease)
 	var left int64
 	found, err := s.one(ctx, stRenew, a, &left)
 	if err != nil {
@@ -134,12 +135,12 @@ func (s session) renew(ctx context.Context, p *driver.RenewParams) (driver.Renew
 	if found {
 		return driver.RenewResult{LeaseLeft: duration(left)}, nil
 	}
-	return driver.RenewResult{}, s.notRenewed(ctx, a)
+	return driver.RenewResult{}, s.notRenewed(ctx, a, p.Token)
 }
 
 // notRenewed is why a renewal found no row.
-func (s session) notRenewed(ctx context.Context, a *args) error {
-	r, err := s.owned(ctx, a)
+func (s session) notRenewed(ctx context.Context, a *args, token driver.Token) error {
+	r, err := s.owned(ctx, a, token)
 	if err != nil {
 		return err
 	}

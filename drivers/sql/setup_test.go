@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,10 +12,10 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
 
 	"github.com/idem-go/idem/driver"
 	idemsql "github.com/idem-go/idem/drivers/sql"
-	_ "modernc.org/sqlite"
 )
 
 // migrateEnv makes the test binary migrate the file that it names, and exit.
@@ -132,7 +132,7 @@ func effect(id string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		tx, ok := idemsql.Tx(ctx)
 		if !ok {
-			return fmt.Errorf("the context carries no transaction")
+			return errors.New("the context carries no transaction")
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO effects (id) VALUES (?)", id)
 		return err

@@ -2,7 +2,7 @@ package idemsql_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"testing"
 
@@ -22,13 +22,19 @@ func TestConformance(t *testing.T) {
 		return b.(*bundle)
 	}
 	conformance.Run(t, conformance.Harness{
-		Open:   func(t testing.TB) driver.Driver { return open(setup(t)) },
-		Peer:   func(t testing.TB, d driver.Driver) driver.Driver { return open(setupAt(t, of(d).path)) },
+		Open: func(t testing.TB) driver.Driver {
+			t.Helper()
+			return open(setup(t))
+		},
+		Peer: func(t testing.TB, d driver.Driver) driver.Driver {
+			t.Helper()
+			return open(setupAt(t, of(d).path))
+		},
 		Effect: func(ctx context.Context, id string) error { return effect(id)(ctx) },
 		Effects: func(ctx context.Context, id string) (n int, err error) {
 			d, ok := conformance.DriverFrom(ctx)
 			if !ok {
-				return 0, fmt.Errorf("the context carries no driver")
+				return 0, errors.New("the context carries no driver")
 			}
 			err = of(d).db.GetContext(ctx, &n, "SELECT count(*) FROM effects WHERE id = ?", id)
 			return n, err

@@ -43,7 +43,7 @@ func (s *Store) Transact(
 	var seen *record
 	if waited || s.readFirst(p.Claim.Key) {
 		var res driver.ClaimResult
-		seen, res, err = s.look(ctx, &p.Claim, a)
+		seen, res, err = session{Store: s}.look(ctx, &p.Claim, a)
 		if err != nil {
 			return driver.TransactResult{}, s.failed("transact", err)
 		}
@@ -123,7 +123,7 @@ func (s *Store) begin(
 func (s *Store) run(
 	ctx context.Context, tx *sqlx.Tx, claim driver.ClaimResult, p *driver.ClaimParams, fn driver.TransactFunc,
 ) (driver.TransactResult, error) {
-	defer tx.Rollback() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	res := driver.TransactResult{Claim: claim}
 	t := &transaction{tx: tx, pool: s.db.DB, turn: make(chan struct{}, 1)}
 	c, err := fn(t.into(ctx), claim)
@@ -189,6 +189,7 @@ func (s *Store) commitError(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
 	case kindFull, kindConstraint:
 		return err
+	default:
 	}
 	if errors.Is(err, sql.ErrTxDone) {
 		return errEnded

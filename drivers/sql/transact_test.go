@@ -64,7 +64,7 @@ func TestHoweverFnFailsNothingIsLeft(t *testing.T) {
 			})
 			exited = false
 		}()
-		if got := <-ended; got != errEffect {
+		if got := <-ended; got != any(errEffect) {
 			t.Errorf("%s comes out as %v", what, got)
 		}
 		s.unchanged(what, what)

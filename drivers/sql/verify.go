@@ -14,20 +14,19 @@ import (
 type verification struct {
 	*Store
 
-	ctx        context.Context
 	conn       *sql.Conn
 	guarantees driver.Guarantees
 	warnings   []string
 }
 
-func (v *verification) warn(format string, a ...any) {
+func (v *verification) warnf(format string, a ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, a...))
 }
 
-// refuse is an error, or a warning if the user has accepted the risk.
-func (v *verification) refuse(r Risk, format string, a ...any) error {
+// refusef is an error, or a warning if the user has accepted the risk.
+func (v *verification) refusef(r Risk, format string, a ...any) error {
 	if v.config.risks[r] {
-		v.warn(format, a...)
+		v.warnf(format, a...)
 		return nil
 	}
 	return fmt.Errorf(format+" Accept it with WithAcceptedRisk(RiskLostWrites) if the effects may happen again then.", a...)
@@ -42,10 +41,10 @@ func (s *Store) Verify(ctx context.Context, p driver.VerifyParams) (driver.Verif
 	if err := s.alone(ctx); err != nil {
 		return driver.VerifyResult{}, err
 	}
-	v := &verification{Store: s, ctx: ctx, guarantees: p.Guarantees}
+	v := &verification{Store: s, guarantees: p.Guarantees}
 	err := s.reading(ctx, func() error {
 		v.warnings = nil
-		return v.run()
+		return v.run(ctx)
 	})
 	if err != nil {
 		return driver.VerifyResult{}, s.failed("verify", err)
@@ -53,23 +52,23 @@ func (s *Store) Verify(ctx context.Context, p driver.VerifyParams) (driver.Verif
 	return driver.VerifyResult{Warnings: v.warnings}, nil
 }
 
-func (v *verification) run() (err error) {
-	if v.conn, err = v.db.Conn(v.ctx); err != nil {
+func (v *verification) run(ctx context.Context) (err error) {
+	if v.conn, err = v.db.Conn(ctx); err != nil {
 		return err
 	}
-	err = v.onConn()
+	err = v.onConn(ctx)
 	// Before a statement is prepared, or a pool of one connection would wait for itself.
 	if err = errors.Join(err, v.conn.Close()); err != nil || v.config.unprepared {
 		return err
 	}
-	if _, err = v.stmt(v.ctx, stRead); err != nil {
+	if _, err = v.stmt(ctx, stRead); err != nil {
 		return fmt.Errorf("the table %s is not what its version says: %w", v.config.table, err)
 	}
 	return nil
 }
 
-func (v *verification) onConn() error {
-	version, err := v.version(v.ctx, v.conn)
+func (v *verification) onConn(ctx context.Context) error {
+	version, err := v.version(ctx, v.conn)
 	if err != nil {
 		return err
 	}
@@ -84,21 +83,21 @@ func (v *verification) onConn() error {
 		return fmt.Errorf("the schema of %s has version %d, this program needs %d: call Migrate",
 			v.config.table, version, last)
 	}
-	return v.dialect.settings(v)
+	return v.dialect.settings(ctx, v)
 }
 
 // sqliteSettings checks https://www.sqlite.org/pragma.html#pragma_synchronous and its companions.
-func sqliteSettings(v *verification) error {
+func sqliteSettings(ctx context.Context, v *verification) error {
 	var journal, file string
 	var synchronous, timeout int
 	for pragma, dest := range map[string]any{
 		"journal_mode": &journal, "synchronous": &synchronous, "busy_timeout": &timeout,
 	} {
-		if err := v.conn.QueryRowContext(v.ctx, "PRAGMA "+pragma).Scan(dest); err != nil {
+		if err := v.conn.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(dest); err != nil {
 			return err
 		}
 	}
-	err := v.conn.QueryRowContext(v.ctx, "SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'").Scan(&file)
+	err := v.conn.QueryRowContext(ctx, "SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'").Scan(&file)
 	if err != nil {
 		return err
 	}
@@ -107,9 +106,9 @@ func sqliteSettings(v *verification) error {
 	atMostOnce := v.guarantees.Has(driver.AtMostOnce)
 	switch {
 	case file == "":
-		v.warn("The database is in memory: other processes do not see its records, and they end with this one.")
+		v.warnf("The database is in memory: other processes do not see its records, and they end with this one.")
 		if atMostOnce {
-			return v.refuse(RiskLostWrites, "AtMostOnce does not hold over the end of the process, "+
+			return v.refusef(RiskLostWrites, "AtMostOnce does not hold over the end of the process, "+
 				"since the database is in memory.")
 		}
 		return nil
@@ -117,19 +116,19 @@ func sqliteSettings(v *verification) error {
 		return fmt.Errorf("ExactlyOnce cannot hold with journal_mode=off, which cannot roll back. %s", advice)
 	case durable(journal, synchronous):
 	case atMostOnce:
-		if err := v.refuse(RiskLostWrites, "AtMostOnce does not hold over a power failure "+
+		if err := v.refusef(RiskLostWrites, "AtMostOnce does not hold over a power failure "+
 			"with journal_mode=%s and synchronous=%d. %s", journal, synchronous, advice); err != nil {
 			return err
 		}
 	default:
-		v.warn("A power failure may undo the latest outcomes with journal_mode=%s and synchronous=%d, "+
+		v.warnf("A power failure may undo the latest outcomes with journal_mode=%s and synchronous=%d, "+
 			"so that their operations run again. %s", journal, synchronous, advice)
 	}
 	if journal != "wal" {
-		v.warn("With journal_mode=%s readers and writers wait for each other. %s", journal, advice)
+		v.warnf("With journal_mode=%s readers and writers wait for each other. %s", journal, advice)
 	}
 	if timeout == 0 {
-		v.warn("With busy_timeout=0 a statement of the application's own fails where it would have to wait "+
+		v.warnf("With busy_timeout=0 a statement of the application's own fails where it would have to wait "+
 			"for a moment. %s", advice)
 	}
 	return nil
