@@ -19,17 +19,25 @@ import (
 //     (an [*Error] in progress, for example), [ErrLeaseLost];
 //   - KindDomain: everything else.
 //
-// A panic is always KindBug.
+// A panic is always KindBug. What the operation names ([Replayable]) is
+// KindDomain unless the call's or the operation's classifier says otherwise.
 type ClassifierFunc func(error) FailureKind
 
 // classify asks the chain.
 func (c *call) classify(err error) FailureKind {
 	for _, f := range [...]ClassifierFunc{c.set.classifier, c.op.defaults.classifier} {
 		if f != nil {
-			if kind := f(err); kind != KindUnknown {
+			switch kind := f(err); kind {
+			case kindReplayableOnly:
+				return c.op.replayableOnly(err)
+			case KindDomain, KindInfrastructure, KindBug:
 				return kind
+			case KindUnknown:
 			}
 		}
+	}
+	if len(c.op.named(err)) > 0 {
+		return KindDomain
 	}
 	if d, ok := driver.As[driver.Classifier](c.op.driver); ok {
 		if kind := d.Classify(driver.ClassifyParams{Err: err}).Kind; kind != KindUnknown {
@@ -37,6 +45,22 @@ func (c *call) classify(err error) FailureKind {
 		}
 	}
 	return classifyDefault(err)
+}
+
+// kindReplayableOnly is what [ReplayableOnly] answers: the engine knows which
+// errors the operation names.
+const kindReplayableOnly FailureKind = 255
+
+// ReplayableOnly is a stricter classifier, for [WithClassifier]: what the
+// operation does not name by [Replayable] or [ReplayableSentinel] is
+// KindInfrastructure.
+func ReplayableOnly(error) FailureKind { return kindReplayableOnly }
+
+func (op *Operation) replayableOnly(err error) FailureKind {
+	if len(op.named(err)) > 0 {
+		return KindDomain
+	}
+	return KindInfrastructure
 }
 
 func classifyDefault(err error) FailureKind {

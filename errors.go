@@ -102,14 +102,25 @@ func (e *Error) Retryable() bool {
 
 // ReplayedError is a failure that an earlier run of the key ended with.
 type ReplayedError struct {
-	Name    string    // under which the operation knows the error; empty: none
+	Name    string    // under which the operation knows the error, the outermost if there are several; empty: none
 	Message string    // the text of the first failure
 	At      time.Time // when it was recorded, by the store's clock
 	Err     error     // the error rebuilt from its name; nil: none
 }
 
-// Error returns the text of the first failure.
-func (e *ReplayedError) Error() string { return e.Message }
+// Error returns the text of the first failure. If that was not stored, it is
+// the text of the rebuilt error, or says no more than that there was a failure.
+func (e *ReplayedError) Error() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.Name != "":
+		return "idem: failed before: " + e.Name
+	}
+	return "idem: failed before"
+}
 
 // Unwrap returns the rebuilt error.
 func (e *ReplayedError) Unwrap() error { return e.Err }

@@ -44,6 +44,11 @@ func (c *lazyContext) Done() <-chan struct{} {
 func (c *lazyContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.err()
+}
+
+// err is Err; the caller holds mu.
+func (c *lazyContext) err() error {
 	switch {
 	case c.inner != nil:
 		return c.inner.Err()
@@ -75,11 +80,12 @@ func (c *lazyContext) Value(key any) any {
 func (c *lazyContext) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = true
-	if c.inner == nil && cause == nil {
+	if c.inner == nil && cause == nil && c.err() == nil {
+		c.ended = true
 		return
 	}
-	c.derive()
+	c.derive() // before it counts as ended: the cause, or what the parent ended with, must stay
+	c.ended = true
 	c.cancel(cause)
 	c.stop()
 }
@@ -90,17 +96,16 @@ func (c *lazyContext) derive() context.Context {
 		return c.inner
 	}
 	parent := c.parent
-	if c.detached {
+	if c.detached || c.ended {
 		parent = context.WithoutCancel(parent)
 	}
 	c.inner, c.cancel = context.WithCancelCause(parent)
 	c.stop = func() {}
-	if !c.deadline.IsZero() {
-		c.inner, c.stop = context.WithDeadline(c.inner, c.deadline)
-	}
-	if c.ended {
+	switch {
+	case c.ended:
 		c.cancel(nil)
-		c.stop()
+	case !c.deadline.IsZero():
+		c.inner, c.stop = context.WithDeadline(c.inner, c.deadline)
 	}
 	return c.inner
 }

@@ -31,6 +31,9 @@ type Operation struct {
 	maxResult       int
 	tombstone       time.Duration
 	withoutOutcomes bool
+	withoutText     bool
+	replayables     []replayable
+	typeNames       map[reflect.Type]resultType
 	logger          *slog.Logger // nil: slog.Default()
 
 	inner     bool       // of the steps of another operation
@@ -64,6 +67,11 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 	}
 	if err := op.defaults.check(op.caps); err != nil {
 		return nil, configError(alias, "%v", err)
+	}
+	for _, r := range op.replayables {
+		if err := r.check(op.defaults.codec); err != nil {
+			return nil, configError(alias, "%v", err)
+		}
 	}
 	op.scope = joinScope(op.space)
 	return op, nil

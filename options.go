@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/idem-go/idem/codec"
@@ -102,7 +103,14 @@ type (
 		d time.Duration
 	}
 	withoutOutcomesOption struct{ forOperation }
-	loggerOption          struct {
+	withoutTextOption     struct{ forOperation }
+	typeNameOption        struct {
+		forOperation
+		typ    reflect.Type
+		name   string
+		former []string
+	}
+	loggerOption struct {
 		forOperation
 		logger *slog.Logger
 	}
@@ -202,6 +210,19 @@ func WithTombstone(d time.Duration) OperationOption { return tombstoneOption{d: 
 // WithoutOutcomes makes a guard forget how its runs ended: one round trip a call, and every
 // duplicate gets [ErrOutcomeUnknown], final. AtMostOnce only. Default: outcomes are stored.
 func WithoutOutcomes() OperationOption { return withoutOutcomesOption{} }
+
+// WithoutErrorText keeps the texts of failures out of the store. A replay says
+// then only what the authors of named errors put into them (see [Replayable]).
+// Default: texts are stored.
+func WithoutErrorText() OperationOption { return withoutTextOption{} }
+
+// WithTypeName sets under which name values of T are stored, so that the type
+// can be renamed or moved to another package; values stored under one of the
+// former names are read as T too. Pointers to T count as T. Default: the
+// import path and the name of the type.
+func WithTypeName[T any](name string, former ...string) OperationOption {
+	return typeNameOption{typ: baseType(reflect.TypeFor[T]()), name: name, former: former}
+}
 
 // WithLogger sets where notices go that somebody may have to act on: a lost lease,
 // an outcome that could not be recorded, a run without protection. Default: [slog.Default].

@@ -187,6 +187,12 @@ func (op *Operation) set(o OperationOption) error {
 			return err
 		}
 		op.tombstone = o.d
+	case replayableOption:
+		return op.setReplayable(o.replayable)
+	case typeNameOption:
+		return op.setTypeName(o)
+	case withoutTextOption:
+		op.withoutText = true
 	case withoutOutcomesOption:
 		if op.guarantee != AtMostOnce {
 			return fmt.Errorf("WithoutOutcomes is for AtMostOnce, this operation is %v: leave it out", op.guarantee)

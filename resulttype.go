@@ -1,0 +1,69 @@
+package idem
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/idem-go/idem/codec"
+)
+
+// resultType is what is known of the type of a result.
+type resultType struct {
+	name   string   // stored with each value
+	former []string // names that its values may be stored under, too
+	err    error    // it cannot be stored
+}
+
+// resultType checks the type of a result and names it.
+func (op *Operation) resultType(t reflect.Type, c codec.Codec) (resultType, error) {
+	own := c == op.defaults.codec
+	if own {
+		if known, ok := op.types.Load(t); ok {
+			r := known.(resultType) //nolint:forcetypeassert // nothing else is stored
+			return r, r.err
+		}
+	}
+	r, ok := op.typeNames[baseType(t)]
+	if !ok {
+		r.name = typeName(t)
+	}
+	if checker, ok := c.(codec.TypeChecker); ok {
+		r.err = checker.CheckType(t)
+	}
+	if own {
+		op.types.Store(t, r)
+	}
+	return r, r.err
+}
+
+// setTypeName names a type in place of its own name.
+func (op *Operation) setTypeName(o typeNameOption) error {
+	if blank(o.name) {
+		return fmt.Errorf("WithTypeName[%v]: the name is blank: it is stored, so choose one that lasts", o.typ)
+	}
+	if _, ok := op.typeNames[o.typ]; ok {
+		return fmt.Errorf("WithTypeName[%v]: the type has a name already", o.typ)
+	}
+	if op.typeNames == nil {
+		op.typeNames = map[reflect.Type]resultType{}
+	}
+	op.typeNames[o.typ] = resultType{name: o.name, former: o.former}
+	return nil
+}
+
+// baseType strips pointers.
+func baseType(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// typeName names a type as it is stored: without pointers, by its package's path.
+func typeName(t reflect.Type) string {
+	t = baseType(t)
+	if t.Name() != "" && t.PkgPath() != "" {
+		return t.PkgPath() + "." + t.Name()
+	}
+	return t.String()
+}
