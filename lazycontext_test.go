@@ -24,7 +24,7 @@ func TestLazyContextKeepsTheCauseOfItsEnd(t *testing.T) {
 		}
 		c.end(errCause)
 		child, cancel := context.WithCancel(c)
-		defer cancel()
+		cancel()
 		if context.Cause(c) != errCause || context.Cause(child) != errCause { //nolint:errorlint // the very value
 			t.Errorf("%s: causes %v and %v", name, context.Cause(c), context.Cause(child))
 		}
@@ -44,6 +44,7 @@ func TestLazyContextKeepsTheErrorThatItEndedWith(t *testing.T) {
 		after := &lazyContext{parent: parent}
 		own := &lazyContext{parent: parent, detached: true, deadline: time.Now().Add(time.Second)}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		for want, c := range map[error]*lazyContext{context.Canceled: before, context.DeadlineExceeded: after} {
 			first := c.Err()
 			c.end(nil)
