@@ -32,6 +32,7 @@ var batchCases = []testCase{
 	},
 }
 
+// callers are new callers of n keys.
 func (s *suite) callers(n int) []driver.ClaimParams {
 	list := make([]driver.ClaimParams, n)
 	for i := range list {

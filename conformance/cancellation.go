@@ -76,7 +76,10 @@ func cancelledClaims(s *suite) {
 			callers[i] = again(p)
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
-			if i%2 == 0 {
+			switch i % 4 {
+			case 0:
+				cancel()
+			case 2:
 				go cancel()
 			}
 			_, err := s.d.Claim(ctx, callers[i])

@@ -101,6 +101,7 @@ func ownersExclude(s *suite) {
 			p := s.caller()
 			res := s.tryOn(d, p)
 			if res.Decision != driver.DecisionClaimed {
+				time.Sleep(time.Millisecond)
 				continue
 			}
 			if n := owners.Add(1); n != 1 {
@@ -109,6 +110,7 @@ func ownersExclude(s *suite) {
 			if before := fence.Swap(res.Fence); res.Fence <= before {
 				s.Errorf("fence %d after fence %d", res.Fence, before)
 			}
+			time.Sleep(time.Millisecond) // for the others to get in, if they can
 			owners.Add(-1)
 			if _, err := d.Release(s.ctx, driver.ReleaseParams{Key: p.Key, Token: p.Token}); err != nil {
 				s.Errorf("releasing: %v", err)
@@ -146,14 +148,14 @@ func lateCompletionOrTakeover(s *suite) {
 
 func keysDoNotDisturb(s *suite) {
 	handles := s.handles(4)
-	s.parallel(32, func(i int) {
-		d := handles[i%len(handles)]
-		p := s.caller()
-		p.Key = key(fmt.Sprint("key", i))
-		if res := s.tryOn(d, p); res.Decision != driver.DecisionClaimed {
+	callers := s.callers(32)
+	s.parallel(len(callers), func(i int) {
+		if res := s.tryOn(handles[i%len(handles)], callers[i]); res.Decision != driver.DecisionClaimed {
 			s.Errorf("the claim of a key of its own is %v", res.Decision)
 		}
-		if _, err := d.Complete(s.ctx, completion(p)); err != nil {
+	})
+	s.parallel(len(callers), func(i int) {
+		if _, err := handles[i%len(handles)].Complete(s.ctx, completion(callers[i])); err != nil {
 			s.Errorf("completing: %v", err)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 
 	"github.com/idem-go/idem/driver"
 )
@@ -74,22 +76,29 @@ func largeOutcomesAreWhole(s *suite) {
 	}
 }
 
+// tooLarge is more than any backend takes that has a limit below 16 MiB.
+const tooLarge = 17 << 20
+
 // sized are n bytes that do not compress to nothing.
 func sized(n int) []byte {
-	b := make([]byte, n)
-	x := uint32(1)
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x >> 24)
+	b := noise()
+	if n > len(b) {
+		b = bytes.Repeat(b, n/len(b)+1)
 	}
-	return b
+	return b[:n]
 }
+
+var noise = sync.OnceValue(func() []byte {
+	b := make([]byte, tooLarge)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	return b
+})
 
 func tooLargeIsAnError(s *suite) {
 	p := s.caller()
 	s.grant(p)
 	c := completion(p)
-	c.Outcome = sized(17 << 20)
+	c.Outcome = sized(tooLarge)
 	if _, err := s.d.Complete(s.ctx, c); err != nil {
 		if !errors.Is(err, driver.ErrTooLarge) {
 			s.Errorf("17 MiB returned %v, want ErrTooLarge", err)

@@ -34,8 +34,15 @@ func record(t testing.TB, f func(r *recorder)) *recorder {
 	go func() {
 		defer close(done)
 		defer r.cleanup()
+		returned := false
+		defer func() {
+			if !returned && !r.Skipped() { // also a Goexit that the driver called
+				r.Fail()
+			}
+		}()
 		defer r.catch()
 		f(r)
+		returned = true
 	}()
 	<-done
 	return r

@@ -83,7 +83,7 @@ func (c testCase) recorded(t *testing.T, h Harness) *recorder {
 }
 
 // report passes the end of the case on to the test.
-func (c testCase) report(t *testing.T, knownFailures map[string]string, r *recorder) {
+func (c testCase) report(t testing.TB, knownFailures map[string]string, r *recorder) {
 	t.Helper()
 	reason, known := knownFailures[c.name]
 	switch {
@@ -92,7 +92,7 @@ func (c testCase) report(t *testing.T, knownFailures map[string]string, r *recor
 	case r.Failed():
 		t.Errorf("broken rule: %s\n%s", c.rule, r.text())
 	case r.Skipped() && !known:
-		t.Skip(r.text())
+		t.Skipf("%s", r.text())
 	case known:
 		t.Errorf("this is in KnownFailures (%s), but it does not fail", reason)
 	}

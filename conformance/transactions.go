@@ -186,7 +186,10 @@ func (s *suite) during(p driver.ClaimParams, id string, f func()) {
 		_, err := s.transactOn(s.d, s.ctx, p, func(ctx context.Context, _ driver.ClaimResult) (driver.CompleteParams, error) {
 			err := s.h.Effect(ctx, id)
 			close(entered)
-			<-leave
+			select {
+			case <-leave:
+			case <-time.After(4 * atOnce): // f waits for this transaction
+			}
 			return completion(p), err
 		})
 		if err != nil {

@@ -9,11 +9,6 @@ import (
 
 var wrapperCases = []testCase{
 	{
-		"wrappers/abilities-show-through",
-		"Every ability of the driver is found through a wrapper that has Unwrap, and none through one that has not.",
-		nil, abilitiesShowThrough,
-	},
-	{
 		"wrappers/prefixed-keys-are-the-same-records",
 		"Through a wrapper that changes keys, claims, inspection and resolution all see the same records, apart from those of the driver itself.",
 		needs{leasesOrGuards, inspector, resolver}, prefixedKeys,
@@ -23,29 +18,6 @@ var wrapperCases = []testCase{
 		"Through a wrapper that changes keys, transactions and claims see the same records.",
 		needs{inboxes, leasesOrGuards}, prefixedTransactions,
 	},
-}
-
-// opaque is a wrapper without Unwrap.
-type opaque struct{ driver.Driver }
-
-// transparent is a wrapper that changes nothing.
-type transparent struct{ driver.Driver }
-
-func (w transparent) Unwrap() driver.Driver { return w.Driver }
-
-func abilitiesShowThrough(s *suite) {
-	for _, a := range []need{
-		ability[driver.Transactor]("Transactor"), inspector, lister, resolver, purger, watcher, classifier,
-		overlapper, batchClaimer, batchCompleter, batchRenewer, ability[driver.Verifier]("Verifier"),
-	} {
-		through := &suite{d: transparent{transparent{s.d}}}
-		if a.met(through) != a.met(s) {
-			s.Errorf("through wrappers %s is found: %v, on the driver: %v", a.what, a.met(through), a.met(s))
-		}
-		if a.met(&suite{d: opaque{s.d}}) {
-			s.Errorf("%s is found through a wrapper without Unwrap", a.what)
-		}
-	}
 }
 
 // prefixed is a wrapper that gives its records a key space of their own.
