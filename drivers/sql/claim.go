@@ -12,7 +12,8 @@ import (
 const claimTries = 16
 
 // Claim implements [driver.Driver]. A new key costs a read, which takes no
-// lock, and a write; a duplicate the read alone ([ReadFirst]; [ClaimFirst] saves the read).
+// lock, and a write; a duplicate the read alone ([ReadFirst]; [ClaimFirst]
+// saves the read).
 func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimResult, error) {
 	if err := p.Validate(); err != nil {
 		return driver.ClaimResult{}, err

@@ -38,7 +38,8 @@ func (s *Store) kindOf(err error) kind {
 
 func (s *Store) is(err error, k kind) bool { return s.kindOf(err) == k }
 
-// failed says what the store was doing when err happened, and marks what the contract has a name for.
+// failed says what the store was doing when err happened, and marks what the
+// contract has a name for.
 func (s *Store) failed(what string, err error) error {
 	switch s.kindOf(err) {
 	case kindFull:
@@ -51,8 +52,8 @@ func (s *Store) failed(what string, err error) error {
 }
 
 // Classify says what an error that an effect met in a database means for its
-// operation, for every driver that this package knows, by the codes that the errors carry
-// (https://www.sqlite.org/rescode.html):
+// operation, for every driver that this package knows, by the codes that the
+// errors carry (https://www.sqlite.org/rescode.html):
 //
 //   - KindInfrastructure, so that it is not stored as an answer: a database
 //     that is locked, full, read-only, damaged or out of reach, a statement
@@ -119,7 +120,8 @@ func sqliteKind(f failure) kind {
 	case 19: // CONSTRAINT
 		return kindConstraint
 	case 3, 4, 7, 8, 9, 10, 11, 14, 15, 17, 22, 23, 26:
-		// PERM, ABORT, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, CANTOPEN, PROTOCOL, SCHEMA, NOLFS, AUTH, NOTADB
+		// PERM, ABORT, NOMEM, READONLY, INTERRUPT, IOERR, CORRUPT, CANTOPEN,
+		// PROTOCOL, SCHEMA, NOLFS, AUTH, NOTADB
 		return kindPassing
 	case 1, 2, 12, 20, 21, 25: // ERROR, INTERNAL, NOTFOUND, MISMATCH, MISUSE, RANGE
 		return kindWrong

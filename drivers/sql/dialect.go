@@ -41,25 +41,26 @@ const (
 	stRead statementID = iota
 	// stClaim claims a key that has no record. It answers a record as stRead
 	// does, behind a column that says whether that is the claim now granted
-	// (1), with the fingerprint from before it, or what keeps the claim from
-	// it (0). No row: something does, read it. A dialect may grant takeovers
-	// here as well, if it judges as [judge] does.
+	// (1), with the fingerprint from before it, or what keeps the claim from it
+	// (0). No row: something does, read it. A dialect may grant takeovers here
+	// as well, if it judges as [judge] does.
 	stClaim
 	// stTake takes the record that was read, if it is still what was read. It
 	// answers as stClaim does.
 	stTake
 	// stComplete, stRelease and stSettle answer the clock, and no row where the
-	// record is not what they expect; stRenew answers what is left of the lease.
+	// record is not what they expect; stRenew answers what is left of the
+	// lease.
 	stComplete
 	stRelease
 	stRenew
 	stSettle
-	// stRenewBatch takes the renewals as JSON (see [renewal]) and answers scope, ID, token
-	// and what is left of the lease for each that it renewed.
+	// stRenewBatch takes the renewals as JSON (see [renewal]) and answers
+	// scope, ID, token and what is left of the lease for each that it renewed.
 	stRenewBatch
 	stPurge // deletes at most :limit rows
-	// stList and stListScope answer scope, ID and what stRead answers, for
-	// the records past (:scope, :id), in that order.
+	// stList and stListScope answer scope, ID and what stRead answers, for the
+	// records past (:scope, :id), in that order.
 	stList
 	stListScope
 	statementCount
@@ -82,8 +83,9 @@ type dialect struct {
 	singleWriter bool
 	maxOutcome   int
 
-	// leases is how a lease is claimed where the user has not said; duplicates is the
-	// share of duplicates, in percent, from which reading first is cheaper for an inbox.
+	// leases is how a lease is claimed where the user has not said; duplicates
+	// is the share of duplicates, in percent, from which reading first is
+	// cheaper for an inbox.
 	leases     ClaimMode
 	duplicates int64
 
@@ -97,8 +99,8 @@ type dialect struct {
 	settings func(context.Context, *verification) error // what Verify checks beside the schema
 }
 
-// findDialect finds the dialect of a pool by the package of its driver, which
-// a name that the user gave to sql.Open would not tell.
+// findDialect finds the dialect of a pool by the package of its driver, which a
+// name that the user gave to sql.Open would not tell.
 func findDialect(db *sqlx.DB) (Dialect, error) {
 	for d := SQLite; d.spec() != nil; d++ {
 		if declaredIn(db.Driver(), d.spec().drivers) {

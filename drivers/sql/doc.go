@@ -16,8 +16,8 @@
 //
 // # SQLite
 //
-// One transaction at a time writes to a file. The writers of one Store queue
-// up in the process, in the order of their arrival; against other writers the
+// One transaction at a time writes to a file. The writers of one Store queue up
+// in the process, in the order of their arrival; against other writers the
 // Store tries again, with jitter, until the context ends or [BusyWait] is over,
 // and then returns driver.ErrBusy: "database is locked" is not an error that a
 // user of this package meets. SQLite has no queue for its lock, so a process

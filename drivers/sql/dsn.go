@@ -11,9 +11,9 @@ import (
 // modernc.org/sqlite, with the settings that a [Store] wants on every
 // connection: a write-ahead log, which lets readers go on while somebody
 // writes; synchronous=FULL, without which a power failure could undo an
-// acknowledged commit; a busy timeout of 5 s; and transactions that take the write lock
-// when they begin, since one that takes it later fails where another writer came
-// between. Foreign keys and everything else stay as they are.
+// acknowledged commit; a busy timeout of 5 s; and transactions that take the
+// write lock when they begin, since one that takes it later fails where another
+// writer came between. Foreign keys and everything else stay as they are.
 //
 // path is a path, not a URI; every character in it stands for itself. The
 // exception is ":memory:", which names a new database in memory for each call,

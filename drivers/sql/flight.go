@@ -8,8 +8,8 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
-// flights are the transactions of this store that hold, or ask for, a key.
-// The database shows nobody else what they hold, and makes everybody wait who asks.
+// flights are the transactions of this store that hold, or ask for, a key. The
+// database shows nobody else what they hold, and makes everybody wait who asks.
 type flights struct {
 	mu  sync.Mutex
 	own map[driver.Key]*flight
@@ -24,9 +24,10 @@ type flight struct {
 	until time.Time
 }
 
-// enter makes the caller the only one in this process that asks the database for the key. If
-// another one holds it, enter returns that; as long as another one only asks for it, it waits, without a connection.
-// waited says that another one has ended meanwhile.
+// enter makes the caller the only one in this process that asks the database
+// for the key. If another one holds it, enter returns that; as long as another
+// one only asks for it, it waits, without a connection. waited says that
+// another one has ended meanwhile.
 func (fs *flights) enter(ctx context.Context, k driver.Key) (mine, other *flight, waited bool, err error) {
 	for {
 		fs.mu.Lock()
@@ -66,8 +67,8 @@ func (f *flight) grant(c driver.ClaimResult, lease time.Duration) {
 	close(f.granted)
 }
 
-// answer is what the others are told. A transaction has no lease; what
-// is left of the one that it asked for is the best guess at its end.
+// answer is what the others are told. A transaction has no lease; what is left
+// of the one that it asked for is the best guess at its end.
 func (f *flight) answer(unit time.Duration) driver.ClaimResult {
 	return driver.ClaimResult{
 		Decision:  driver.DecisionInFlight,

@@ -52,8 +52,8 @@ func Tx(ctx context.Context) (*sqlx.Tx, bool) {
 var errNoTransaction = errors.New("idemsql: the context carries no transaction: " +
 	"use InTx with an ExactlyOnce operation on a store of this package")
 
-// InTx turns a function that wants the transaction into one that
-// finds it in its context, see [Tx]. Without one it fails.
+// InTx turns a function that wants the transaction into one that finds it in
+// its context, see [Tx]. Without one it fails.
 func InTx[T any](fn func(ctx context.Context, tx *sqlx.Tx) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) {
 		tx, ok := Tx(ctx)
@@ -67,10 +67,11 @@ func InTx[T any](fn func(ctx context.Context, tx *sqlx.Tx) (T, error)) func(cont
 
 // Join returns a context in which ExactlyOnce operations run inside a
 // transaction that the caller has opened and will end: claim, effect and
-// outcome are kept or lost with it. It concerns the stores on the pool that
-// the transaction was begun on, and all of their tables; a store on another
-// pool takes no notice and begins a transaction of its own. Nothing is retried
-// inside, since only the caller can begin the transaction anew. tx must not be nil.
+// outcome are kept or lost with it. It concerns the stores on the pool that the
+// transaction was begun on, and all of their tables; a store on another pool
+// takes no notice and begins a transaction of its own. Nothing is retried
+// inside, since only the caller can begin the transaction anew. tx must not be
+// nil.
 //
 // On SQLite, begin the transaction with _txlock=immediate (see [SQLiteDSN]):
 // one that has read before it writes fails where another writer came between.
@@ -84,8 +85,8 @@ func Join(ctx context.Context, tx *sqlx.Tx) context.Context {
 	return (&transaction{tx: tx, turn: make(chan struct{}, 1)}).into(ctx)
 }
 
-// transaction returns the innermost transaction in ctx that was begun on this store's
-// pool; nil: there is none.
+// transaction returns the innermost transaction in ctx that was begun on this
+// store's pool; nil: there is none.
 func (s *Store) transaction(ctx context.Context) (t *transaction, err error) {
 	for t = innermost(ctx); t != nil; t = t.outer {
 		ours := t.pool == s.db.DB

@@ -151,6 +151,24 @@ func TestALeaseInsideAnInboxIsRefusedAtOnce(t *testing.T) {
 	must(t, tx.Rollback())
 }
 
+func TestALeaseOnAnotherDatabaseInsideAnInboxIsFine(t *testing.T) {
+	t.Parallel()
+	a, b := setup(t), setup(t)
+	_, err := a.transact(t.Context(), claimOf("inbox"), func(ctx context.Context) error {
+		p := claimOf("lease")
+		if _, err := b.Claim(ctx, p); err != nil {
+			return err
+		}
+		_, err := b.Complete(ctx, completionOf(p, "x"))
+		return err
+	})
+	must(t, err)
+	tx := a.db.MustBegin()
+	_, err = b.Claim(idemsql.Join(t.Context(), tx), claimOf("joined"))
+	must(t, err)
+	must(t, tx.Rollback())
+}
+
 func TestInspectInsideAnInboxSeesTheTransaction(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

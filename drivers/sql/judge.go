@@ -57,8 +57,9 @@ var decisions = [...]driver.Decision{
 	driver.StateExpired:   driver.DecisionExpired,
 }
 
-// lapse judges a lease with [driver.TakeOver] that is over: the same request may take
-// it, another one only when its fence needs to be remembered no longer.
+// lapse judges a lease with [driver.TakeOver] that is over: the same request
+// may take it, another one only when its fence needs to be remembered no
+// longer.
 func (r *record) lapse(p *driver.ClaimParams) verdict {
 	end := r.leaseEnd.Int64
 	switch {

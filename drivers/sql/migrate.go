@@ -25,8 +25,9 @@ type migration struct {
 	statements []string
 }
 
-// migrations reads the steps of a dialect: schema/<dialect>/<version>_<what>.sql,
-// statements that end in a semicolon at the end of a line.
+// migrations reads the steps of a dialect:
+// schema/<dialect>/<version>_<what>.sql, statements that end in a semicolon at
+// the end of a line.
 func (d *dialect) migrations(table string) []migration {
 	dir := path.Join("schema", d.name)
 	files, err := fs.ReadDir(schema, dir)
@@ -64,9 +65,9 @@ func insertVersion(table string, version int) string {
 	return fmt.Sprintf("INSERT INTO %s_version (version) VALUES (%d)", table, version)
 }
 
-// Schema returns the statements that create the tables of a store from
-// nothing, for who migrates with another tool. [WithTable] applies; an
-// unknown dialect and an option out of its range are errors.
+// Schema returns the statements that create the tables of a store from nothing,
+// for who migrates with another tool. [WithTable] applies; an unknown dialect
+// and an option out of its range are errors.
 func Schema(d Dialect, opts ...Option) ([]string, error) {
 	c, err := configure(append(slices.Clone(opts), WithDialect(d)))
 	if err != nil {
@@ -80,10 +81,10 @@ func Schema(d Dialect, opts ...Option) ([]string, error) {
 	return list, nil
 }
 
-// Migrate creates the tables, or brings them up to this version of the
-// package. It does nothing where there is nothing to do, and any number of
-// processes may call it at once. A schema of a later version is left as it is, and is
-// an error.
+// Migrate creates the tables, or brings them up to this version of the package.
+// It does nothing where there is nothing to do, and any number of processes may
+// call it at once. A schema of a later version is left as it is, and is an
+// error.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.alone(ctx); err != nil {
 		return err

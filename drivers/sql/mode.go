@@ -13,9 +13,9 @@ type ClaimMode uint8
 
 // The claim modes.
 const (
-	// Auto chooses by what the store has seen: it reads first for keys that
-	// it has met lately, and for all while duplicates are frequent. A lease on SQLite always
-	// reads first.
+	// Auto chooses by what the store has seen: it reads first for keys that it
+	// has met lately, and for all while duplicates are frequent. A lease on
+	// SQLite always reads first.
 	Auto ClaimMode = 0
 	// ClaimFirst saves a statement for a new key.
 	ClaimFirst ClaimMode = 1

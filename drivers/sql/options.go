@@ -48,7 +48,8 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
 // WithTable names the table of the records. Indexes and the table of the
 // schema's version are named after it. It must be an identifier of ASCII
-// letters, digits and underscores, of at most 48 bytes. Default: [DefaultTable].
+// letters, digits and underscores, of at most 48 bytes. Default:
+// [DefaultTable].
 func WithTable(name string) Option {
 	return optionFunc(func(c *config) error {
 		if !identifier.MatchString(name) || strings.HasPrefix(strings.ToLower(name), "sqlite_") {
@@ -86,7 +87,8 @@ func WithClaimMode(m ClaimMode) Option {
 
 // WithSweep purges a few records after one in n granted claims, chosen at
 // random, so that a table stays small without anybody calling [Store.Purge]. It
-// never waits for other writers and never fails a claim. 0: never. Default: [DefaultSweep].
+// never waits for other writers and never fails a claim. 0: never. Default:
+// [DefaultSweep].
 func WithSweep(n int) Option {
 	return optionFunc(func(c *config) error {
 		if n < 0 {
@@ -97,9 +99,9 @@ func WithSweep(n int) Option {
 	})
 }
 
-// WithoutPreparedStatements sends the text of every statement with it.
-// Default: each statement is prepared at its first use on a connection and
-// kept as long as the pool lives.
+// WithoutPreparedStatements sends the text of every statement with it. Default:
+// each statement is prepared at its first use on a connection and kept as long
+// as the pool lives.
 func WithoutPreparedStatements() Option {
 	return optionFunc(func(c *config) error {
 		c.unprepared = true

@@ -13,16 +13,17 @@ import (
 // sweepWait bounds how long a claim's sweep may wait for another process.
 const sweepWait = 50 * time.Millisecond
 
-// maxRest bounds the rest between two batches; it is how often SQLite looks
-// for a lock that it waits for.
+// maxRest bounds the rest between two batches; it is how often SQLite looks for
+// a lock that it waits for.
 const maxRest = 100 * time.Millisecond
 
 // Purge implements [driver.Purger] with one statement, which finds the records
-// by an index and deletes them under one lock: a record that is renewed, claimed or completed at
-// the same time is either not found or gone before. Other writers wait for as
-// long as a batch takes, so prefer many small ones: a thousand records take some 10 ms. Purges in a
-// row rest as long as they work, so that writers in other processes, which find the lock free
-// only by trying, get their turn.
+// by an index and deletes them under one lock: a record that is renewed,
+// claimed or completed at the same time is either not found or gone before.
+// Other writers wait for as long as a batch takes, so prefer many small ones: a
+// thousand records take some 10 ms. Purges in a row rest as long as they work,
+// so that writers in other processes, which find the lock free only by trying,
+// get their turn.
 func (s *Store) Purge(ctx context.Context, p driver.PurgeParams) (driver.PurgeResult, error) {
 	if p.Limit <= 0 {
 		return driver.PurgeResult{}, fmt.Errorf("%w: purging at most %d records", driver.ErrInvalid, p.Limit)

@@ -163,8 +163,11 @@ func TestClaimsSweep(t *testing.T) {
 	s := setup(t)
 	s.fill(10)
 	sweeping := setupPool(t, s.path, s.db, idemsql.WithSweep(1))
-	for i := range 5 {
+	for i := range 3 {
 		sweeping.mustClaim(claimOf(strconv.Itoa(i)), driver.DecisionClaimed)
+	}
+	for i := range 2 {
+		sweeping.mustTransact(claimOf("inbox" + strconv.Itoa(i)))
 	}
 	if n := s.rows(); n != 10+5 {
 		t.Errorf("%d records, want 5 claims and the 10 that are still kept", n)

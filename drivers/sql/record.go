@@ -89,8 +89,8 @@ func (r *record) owner() driver.Token {
 	return t
 }
 
-// base is the time that all a record is kept for counts from: the lease's end while it is
-// claimed, else when it came to be what it is.
+// base is the time that all a record is kept for counts from: the lease's end
+// while it is claimed, else when it came to be what it is.
 func (r *record) base() int64 {
 	if r.state == driver.StateClaimed {
 		return r.leaseEnd.Int64
@@ -102,9 +102,9 @@ func (r *record) base() int64 {
 // time: a lease of 300 ms that began within a millisecond would otherwise end
 // before it has lasted 300 ms.
 
-// at is what the record is on the clock that it was read with, and until when. State 0: it is past
-// everything that it was kept for, and its key is free. A lapsed lease with
-// [driver.TakeOver] is claimed, until a time that is over.
+// at is what the record is on the clock that it was read with, and until when.
+// State 0: it is past everything that it was kept for, and its key is free. A
+// lapsed lease with [driver.TakeOver] is claimed, until a time that is over.
 func (r *record) at() (state driver.State, until int64) {
 	state = r.state
 	switch {

@@ -86,6 +86,13 @@ func TestANewerRecordIsLeftAlone(t *testing.T) {
 	if now := s.dump("x"); now != dump {
 		t.Errorf("the record was\n%s\nand is\n%s", dump, now)
 	}
+	s.db.MustExec("UPDATE idem_records SET state = 1") // claimed still, by this very token
+	dump = s.dump("x")
+	_, err = s.Complete(t.Context(), completionOf(p, "x"))
+	newer("Complete", err)
+	if now := s.dump("x"); now != dump {
+		t.Errorf("the record was\n%s\nand is\n%s", dump, now)
+	}
 }
 
 // S9.

@@ -91,8 +91,9 @@ func (r *record) unsettled() driver.ResolveResult {
 	return res
 }
 
-// settleArgs are what the record becomes. Its token is nobody's. A forgotten one is
-// a stub that was past its keep when it came to be, and so remembers nothing but its fence.
+// settleArgs are what the record becomes. Its token is nobody's. A forgotten
+// one is a stub that was past its keep when it came to be, and so remembers
+// nothing but its fence.
 func (s *Store) settleArgs(p *driver.ResolveParams) *args {
 	a := keyArgs(p.Key, driver.Token{})
 	a[pFormat] = int64(p.Format)

@@ -18,12 +18,18 @@ import (
 	idemsql "github.com/idem-go/idem/drivers/sql"
 )
 
-// migrateEnv makes the test binary migrate the file that it names, and exit.
-const migrateEnv = "IDEMSQL_TEST_MIGRATE"
+// The test binary does what one of these says to the file that it names, and exits.
+const (
+	migrateEnv = "IDEMSQL_TEST_MIGRATE"
+	crashEnv   = "IDEMSQL_TEST_CRASH"
+)
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(migrateEnv); path != "" {
 		os.Exit(migrateProcess(path))
+	}
+	if path := os.Getenv(crashEnv); path != "" {
+		os.Exit(crashProcess(path))
 	}
 	goleak.VerifyTestMain(m)
 }

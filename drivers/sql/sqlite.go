@@ -10,8 +10,8 @@ var sqliteDrivers = []string{"modernc.org/sqlite"}
 // stands still within a statement, and is read after the statement has its
 // locks, since a statement takes them before it computes anything.
 //
-// Leases read first: an insert that finds its key taken writes nothing, but
-// it has waited for the file's one write lock.
+// Leases read first: an insert that finds its key taken writes nothing, but it
+// has waited for the file's one write lock.
 var sqlite = dialect{
 	name:  "sqlite",
 	title: "SQLite",

@@ -47,8 +47,8 @@ var (
 )
 
 // New builds a store on a pool. It sends nothing: [Store.Migrate] creates the
-// table, [Store.Verify] checks it. A nil pool, an option out of its range and
-// a driver whose dialect is unknown are errors.
+// table, [Store.Verify] checks it. A nil pool, an option out of its range and a
+// driver whose dialect is unknown are errors.
 func New[T DB](db T, opts ...Option) (*Store, error) {
 	pool := wrap(db)
 	if pool == nil || pool.DB == nil {
@@ -64,6 +64,9 @@ func New[T DB](db T, opts ...Option) (*Store, error) {
 		}
 	}
 	d := c.dialect.spec()
+	if pool.DriverName() == "" {
+		pool = sqlx.NewDb(pool.DB, d.name) // so that sqlx knows the placeholders of the user's named queries
+	}
 	s := &Store{db: pool, dialect: d, config: c, chooser: newChooser(d.duplicates)}
 	for i, template := range d.templates {
 		s.statements[i] = d.compile(template, c.table)
@@ -79,7 +82,6 @@ func wrap[T DB](db T) *sqlx.DB {
 	case *sqlx.DB:
 		return db
 	case *sql.DB:
-		// Without a name sqlx does not rebind the user's queries; it falls back to question marks.
 		return sqlx.NewDb(db, "")
 	}
 	return nil
@@ -99,9 +101,9 @@ func (s *Store) Capabilities() driver.Capabilities {
 	}
 }
 
-// Overlaps implements [driver.Overlapper]: stores may overlap if dialect,
-// table and scope are the same. A pool does not tell which database it is open
-// on, so two stores of one table name count as one even if they are not: give their
+// Overlaps implements [driver.Overlapper]: stores may overlap if dialect, table
+// and scope are the same. A pool does not tell which database it is open on, so
+// two stores of one table name count as one even if they are not: give their
 // operations key spaces of their own.
 func (s *Store) Overlaps(p driver.OverlapParams) driver.OverlapResult {
 	other, ok := driver.As[*Store](p.Other)

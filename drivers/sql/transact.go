@@ -12,8 +12,8 @@ import (
 )
 
 // Transact implements [driver.Transactor]: BEGIN, a write that claims, fn, a
-// write that completes, COMMIT. In a context that carries a transaction of
-// this store's pool, see [Join], savepoints take the place of BEGIN and COMMIT.
+// write that completes, COMMIT. In a context that carries a transaction of this
+// store's pool, see [Join], savepoints take the place of BEGIN and COMMIT.
 //
 // The caller's cancellation reaches fn, and what waits before fn; once fn has
 // succeeded, completing and committing go on without it.
@@ -52,7 +52,11 @@ func (s *Store) Transact(
 			return driver.TransactResult{Claim: res}, nil
 		}
 	}
-	return s.transact(ctx, &p.Claim, a, seen, f, fn)
+	res, err := s.transact(ctx, &p.Claim, a, seen, f, fn)
+	if err == nil && res.Claim.Decision == driver.DecisionClaimed {
+		s.sweep(ctx)
+	}
+	return res, err
 }
 
 func (s *Store) readFirst(k driver.Key) bool {
@@ -96,8 +100,8 @@ func (s *Store) begin(
 	if err := s.prime(ctx); err != nil {
 		return nil, driver.ClaimResult{}, err
 	}
-	// The end of this context would roll the transaction back behind fn's
-	// back, so it is the caller's only while BEGIN may wait for a lock.
+	// The end of this context would roll the transaction back behind fn's back,
+	// so it is the caller's only while BEGIN may wait for a lock.
 	tctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	tx, err := s.db.BeginTxx(tctx, nil)
@@ -170,8 +174,8 @@ var errVanished = errors.New("the database rolled the transaction back while fn 
 var errEnded = errors.New("fn ended the transaction itself, which it must not")
 
 // ended settles what can be settled after fn has ended the transaction: if it
-// committed, effect and claim are there, and the outcome must follow, or the effect would happen again
-// when the lease is over.
+// committed, effect and claim are there, and the outcome must follow, or the
+// effect would happen again when the lease is over.
 func (s *Store) ended(ctx context.Context, c *driver.CompleteParams) error {
 	_, err := session{Store: s}.complete(ctx, c)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
@@ -181,8 +185,9 @@ func (s *Store) ended(ctx context.Context, c *driver.CompleteParams) error {
 }
 
 // commitError says what a failed COMMIT means. A refusal for want of a lock or
-// of space, or because of a deferred constraint, leaves nothing behind; of anything else it is
-// unknown whether what was written will be found there after all.
+// of space, or because of a deferred constraint, leaves nothing behind; of
+// anything else it is unknown whether what was written will be found there
+// after all.
 func (s *Store) commitError(err error) error {
 	switch s.kindOf(err) {
 	case kindLocked:

@@ -32,10 +32,10 @@ func (v *verification) refusef(r Risk, format string, a ...any) error {
 	return fmt.Errorf(format+" Accept it with WithAcceptedRisk(RiskLostWrites) if the effects may happen again then.", a...)
 }
 
-// Verify implements [driver.Verifier]: the schema must be there and up to
-// date, and the database's settings must keep what the guarantees in use
-// promise. Settings that belong to a connection are read on one of the pool's:
-// set them in the DSN, so that all of them have the same. Verify also prepares a
+// Verify implements [driver.Verifier]: the schema must be there and up to date,
+// and the database's settings must keep what the guarantees in use promise.
+// Settings that belong to a connection are read on one of the pool's: set them
+// in the DSN, so that all of them have the same. Verify also prepares a
 // statement, so that the first call need not.
 func (s *Store) Verify(ctx context.Context, p driver.VerifyParams) (driver.VerifyResult, error) {
 	if err := s.alone(ctx); err != nil {
@@ -135,8 +135,9 @@ func sqliteSettings(ctx context.Context, v *verification) error {
 }
 
 // durable reports whether a commit that was acknowledged outlives a power
-// failure. With journal_mode=delete that takes EXTRA: FULL does not sync
-// the directory after it has deleted the journal, whose return would roll the commit back.
+// failure. With journal_mode=delete that takes EXTRA: FULL does not sync the
+// directory after it has deleted the journal, whose return would roll the
+// commit back.
 func durable(journal string, synchronous int) bool {
 	switch journal {
 	case "wal", "truncate", "persist":
