@@ -28,6 +28,7 @@ type call struct {
 	flight    flight
 
 	generation int64 // of the claim that runs
+	over       int64 // the fence of the uncertain record that it reconciles; 0: none
 
 	leaseEnd time.Time // counted from before the claim was sent
 	run      *runContext

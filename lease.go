@@ -36,6 +36,13 @@ func (c *call) ask(ctx context.Context, at *landing) (res driver.ClaimResult, ra
 		}
 		return res, false, err
 	}
+	if res.Decision == driver.DecisionUncertain && c.set.reconcile != nil &&
+		driver.SameFingerprint(res.Fingerprint, c.fingerprint) {
+		sent = time.Now()
+		if res, err = c.claimUncertain(ctx, res); err != nil {
+			return res, false, err
+		}
+	}
 	if res.Decision != driver.DecisionClaimed {
 		return res, false, nil
 	}
@@ -77,6 +84,7 @@ func (c *call) claimParams() driver.ClaimParams {
 		Guarantee:   c.op.guarantee,
 		Retention:   RetainForever,
 		Tombstone:   c.op.tombstone,
+		Over:        c.over,
 		WaiterHint:  c.set.wait > 0,
 		Format:      recordFormat,
 	}
@@ -86,7 +94,7 @@ func (c *call) claimParams() driver.ClaimParams {
 	switch {
 	case c.op.guarantee == AtMostOnce:
 		p.OnLapse, p.Retention = driver.Uncertain, c.set.retention
-	case c.set.policy == PolicyHold:
+	case c.set.policy == PolicyHold, c.over != 0:
 		p.OnLapse = driver.Uncertain
 	}
 	return p

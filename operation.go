@@ -68,6 +68,9 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 	if err := op.defaults.check(op.caps); err != nil {
 		return nil, configError(alias, "%v", err)
 	}
+	if op.withoutOutcomes && op.defaults.reconcile != nil {
+		return nil, configError(alias, "WithoutOutcomes and WithReconcile: a guard that stores no outcomes has none to ask for: leave one out")
+	}
 	for _, r := range op.replayables {
 		if err := r.check(op.defaults.codec); err != nil {
 			return nil, configError(alias, "%v", err)

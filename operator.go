@@ -72,7 +72,7 @@ func (op *Operation) Resolve(ctx context.Context, key string, o Outcome, opts ..
 	switch {
 	case o.err != nil:
 		p.Outcome = c.encodeFailure(o.err)
-		p.Retention = firstPositive(c.set.failureRetention, c.set.retention)
+		p.Retention = c.retention(true)
 	case o.action == driver.ResolveCompleted:
 		if p.Outcome, err = c.encodeFound(o.value); err != nil {
 			return c.fail(ErrConfig, err)

@@ -32,21 +32,39 @@ func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landi
 
 	c.enter(ctx)
 	c.beat.start(c)
-	returned, err := false, error(nil)
+	t, settled := c.uncertain(), false
 	defer func() {
 		// Also after a panic or Goexit, which goes on once the key is settled.
 		c.beat.halt()
 		c.run.end(nil)
-		if t := c.conclude(err, returned); t.to != 0 {
-			c.record(ctx, t, res, at)
-		} else if t.release {
-			c.giveBack(ctx)
+		if !settled {
+			t = c.conclude(nil, false)
 		}
+		c.finish(ctx, t, res, at)
 		c.beat.join()
 	}()
-	err = c.work.invoke(c.run)
-	returned = true
+	if c.over != 0 {
+		var done bool
+		var err error
+		if t, done, err = c.reconcile(res); done {
+			settled = true
+			return err
+		}
+		c.over = 0
+	}
+	err := c.work.invoke(c.run)
+	t, settled = c.conclude(err, true), true
 	return err
+}
+
+// finish settles the key.
+func (c *call) finish(ctx context.Context, t transition, res driver.ClaimResult, at *landing) {
+	switch {
+	case t.to != 0:
+		c.record(ctx, t, res, at)
+	case t.release:
+		c.giveBack(ctx)
+	}
 }
 
 // granted notes what the claim says of the run.
@@ -112,10 +130,6 @@ type transition struct {
 func (c *call) conclude(err error, returned bool) transition {
 	doNotRecord, retain := c.run.attempt.end()
 	guard := c.op.guarantee == AtMostOnce
-	uncertain := transition{to: driver.StateUncertain, retention: RetainForever}
-	if guard {
-		uncertain.retention = c.set.retention
-	}
 	kind := KindBug
 	if returned && err != nil && !doNotRecord && c.set.policy == PolicyCache {
 		kind = c.classify(err)
@@ -128,16 +142,33 @@ func (c *call) conclude(err error, returned bool) transition {
 		if c.op.inner && c.omit {
 			return transition{release: true} // a step without its value is of no use
 		}
-		return transition{to: driver.StateCompleted, outcome: outcome, retention: firstPositive(retain, c.set.retention)}
+		return transition{to: driver.StateCompleted, outcome: outcome, retention: firstPositive(retain, c.retention(false))}
 	case kind == KindDomain:
 		return transition{
 			to: driver.StateCompleted, failure: err, outcome: c.encode(err),
-			retention: firstPositive(retain, c.set.failureRetention, c.set.retention),
+			retention: firstPositive(retain, c.retention(true)),
 		}
-	case guard, c.set.policy == PolicyHold && err != nil, c.set.policy == PolicyHold && !returned:
-		return uncertain
+	case guard, c.over != 0, c.set.policy == PolicyHold && (err != nil || !returned):
+		return c.uncertain()
 	}
 	return transition{release: true}
+}
+
+// uncertain is the end of a run of which nobody knows what it did.
+func (c *call) uncertain() transition {
+	t := transition{to: driver.StateUncertain, retention: RetainForever}
+	if c.op.guarantee == AtMostOnce {
+		t.retention = c.set.retention
+	}
+	return t
+}
+
+// retention is how long the call's outcome is kept by its options.
+func (c *call) retention(failure bool) time.Duration {
+	if failure && c.set.failureRetention > 0 {
+		return c.set.failureRetention
+	}
+	return c.set.retention
 }
 
 func firstPositive(ds ...time.Duration) time.Duration {

@@ -35,6 +35,7 @@ type settings struct {
 	readers    []codec.Codec
 	observer   Observer
 	failOpen   bool
+	reconcile  ReconcileFunc
 }
 
 // duration names a duration option.
@@ -74,6 +75,14 @@ func (s *settings) set(o any, g Guarantee) (bool, error) {
 		return true, s.setCodec(o)
 	case observerOption:
 		s.observer = o.observer
+	case reconcileOption:
+		if g == ExactlyOnce {
+			return true, errors.New("WithReconcile: an inbox is never uncertain: leave it out")
+		}
+		if o.reconcile == nil {
+			return true, errNil("WithReconcile")
+		}
+		s.reconcile = o.reconcile
 	case failOpenOption:
 		if g != AtLeastOnce {
 			return true, fmt.Errorf("WithFailOpen is for AtLeastOnce: %v cannot be kept without the store", g)
@@ -138,6 +147,9 @@ func (s *settings) setCodec(o codecOption) error {
 func (s *settings) check(d driver.Capabilities) error {
 	if s.leaseTTL > s.maxLease {
 		return fmt.Errorf("WithLeaseTTL(%v) is longer than WithMaxLease(%v): raise the latter or lower the former", s.leaseTTL, s.maxLease)
+	}
+	if s.reconcile != nil && !d.Features.Has(driver.FeatureReconcile) {
+		return fmt.Errorf("WithReconcile needs a driver that lets an uncertain record be claimed, which %s does not", d.Name)
 	}
 	if s.policy == PolicyHold && !d.Guarantees.Has(AtMostOnce) {
 		return fmt.Errorf("PolicyHold needs a driver that upholds AtMostOnce, which %s does not", d.Name)
