@@ -32,9 +32,9 @@ type heartbeat struct {
 	end     time.Time // of the lease, counted from before it was asked for
 	halted  bool
 	lost    bool
-	pending *lazyContext  // of the renewal under way
-	done    chan struct{} // closed when that has returned
-	fails   int           // renewals in a row
+	pending *lazyContext   // of the renewal under way
+	fails   int            // renewals in a row
+	ticks   sync.WaitGroup // under way; none begins once it is halted
 }
 
 // start begins to keep the lease of c, which was just claimed or renewed.
@@ -76,58 +76,52 @@ func (h *heartbeat) cut() time.Time { return h.end.Add(-h.lease / cutShare) }
 
 // tick renews or cancels.
 func (h *heartbeat) tick() {
-	renewing, lease := h.begin()
-	if renewing == nil {
+	renewing, lease, lost := h.begin()
+	if renewing == nil && lost == nil {
 		return
 	}
-	sent := time.Now()
-	res, err := h.c.op.driver.Renew(renewing, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: lease})
-	renewing.end(nil)
-	lost := h.renewed(sent, res, err)
-	if lost != nil {
-		h.c.notify(h.c.run, NoticeLeaseLost, lost)
+	defer h.ticks.Done() // also if the driver or the observer ends the goroutine
+	if renewing != nil {
+		sent := time.Now()
+		res, err := h.c.op.driver.Renew(renewing, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: lease})
+		renewing.end(nil)
+		h.mu.Lock()
+		h.pending = nil
+		lost = h.renewed(sent, res, err)
+		h.mu.Unlock()
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.pending = nil
-	close(h.done)
+	if lost != nil {
+		h.c.tell(h.c.run, *lost)
+	}
 }
 
 // begin returns the context of a renewal that is due and the lease that it
-// asks for, or nil.
-func (h *heartbeat) begin() (*lazyContext, time.Duration) {
+// asks for, or what to tell if the lease is lost. Either way a tick is under way.
+func (h *heartbeat) begin() (renewing *lazyContext, lease time.Duration, lost *Notice) {
 	h.mu.Lock()
-	var lost *Error
-	defer func() {
-		h.mu.Unlock()
-		if lost != nil {
-			h.c.notify(h.c.run, NoticeLeaseLost, lost)
-		}
-	}()
+	defer h.mu.Unlock()
 	now := time.Now()
 	switch {
 	case h.halted || h.lost:
-		return nil, 0
+		return nil, 0, nil
 	case h.cuts && !now.Before(h.cut()):
-		lost = h.lose(nil)
-		return nil, 0
+		h.ticks.Add(1)
+		return nil, 0, h.lose(nil)
 	case h.pending != nil || !h.renews || h.final():
-		return nil, 0
+		return nil, 0, nil
 	}
 	if h.cuts {
 		h.timer.Reset(time.Until(h.cut())) // whether the store answers or not
 	}
-	lease := min(h.lease, h.last.Sub(now))
+	h.ticks.Add(1)
+	lease = min(h.lease, h.last.Sub(now))
 	h.pending = &lazyContext{parent: h.c.run, detached: true, deadline: now.Add(lease)}
-	h.done = make(chan struct{})
-	return h.pending, lease
+	return h.pending, lease, nil
 }
 
 // renewed takes over the answer to a renewal and sets the timer. It returns
-// an error if the lease is lost.
-func (h *heartbeat) renewed(sent time.Time, res driver.RenewResult, err error) *Error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// what to tell if the lease is lost. The caller holds mu.
+func (h *heartbeat) renewed(sent time.Time, res driver.RenewResult, err error) *Notice {
 	var next time.Time
 	switch {
 	case h.halted || h.lost:
@@ -152,8 +146,9 @@ func (h *heartbeat) renewed(sent time.Time, res driver.RenewResult, err error) *
 	return nil
 }
 
-// lose cancels the function. The caller holds mu.
-func (h *heartbeat) lose(cause error) *Error {
+// lose cancels the function, and returns what to tell: as it is now, for the
+// call goes on. The caller holds mu.
+func (h *heartbeat) lose(cause error) *Notice {
 	h.lost = true
 	if h.pending != nil {
 		h.pending.end(nil)
@@ -167,7 +162,7 @@ func (h *heartbeat) lose(cause error) *Error {
 		e.Detail = "it could not be renewed in time"
 	}
 	h.c.run.end(e)
-	return e
+	return &Notice{Kind: NoticeLeaseLost, Info: h.c.info, Err: e}
 }
 
 // extend renews the lease at once, for at least d.
@@ -192,9 +187,9 @@ func (h *heartbeat) extend(ctx context.Context, d time.Duration) error {
 	if h.timer == nil { // nothing to keep
 		return nil
 	}
-	if lost := h.renewed(sent, res, nil); lost != nil {
-		return lost
-	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.renewed(sent, res, nil)
 	return nil
 }
 
@@ -215,12 +210,5 @@ func (h *heartbeat) halt() {
 	}
 }
 
-// join waits until a renewal that was under way has returned.
-func (h *heartbeat) join() {
-	h.mu.Lock()
-	done := h.done
-	h.mu.Unlock()
-	if done != nil {
-		<-done
-	}
-}
+// join waits until a tick that was under way has returned.
+func (h *heartbeat) join() { h.ticks.Wait() }

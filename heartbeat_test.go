@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,42 @@ func TestFunctionIsCancelledBeforeAnUnrenewedLeaseEnds(t *testing.T) { // CASES 
 				}, idem.On(op))
 				if !errors.Is(err, context.Canceled) {
 					t.Fatal("the function's own error was changed:", err)
+				}
+			})
+		})
+	}
+}
+
+func TestNoticeOfALostLeaseEndsBeforeTheCall(t *testing.T) {
+	t.Parallel()
+	lost := func(context.Context, func() error) error { return driver.ErrLost }
+	for name, row := range map[string]struct {
+		renews hook
+		notice func()
+	}{
+		"cut":                       {fails, func() {}},
+		"lost":                      {lost, func() {}},
+		"cut, ends the goroutine":   {fails, runtime.Goexit},
+		"lost, ends the goroutine":  {lost, runtime.Goexit},
+		"hangs till the call's end": {func(ctx context.Context, _ func() error) error { <-ctx.Done(); return ctx.Err() }, func() {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := newSpy(t)
+				store.set(&store.renews, row.renews)
+				told := 0 // the race detector sees it if the call does not wait
+				op := operationOn(t, store, idem.AtLeastOnce, idem.WithLeaseTTL(time.Second),
+					idem.WithObserver(idem.Observer{Notice: func(_ context.Context, n idem.Notice) {
+						if n.Kind == idem.NoticeLeaseLost {
+							time.Sleep(time.Second)
+							told++
+							row.notice()
+						}
+					}}))
+				_ = idem.Do(t.Context(), "pay-42", func(ctx context.Context) error { <-ctx.Done(); return nil }, idem.On(op))
+				if told != 1 {
+					t.Errorf("%d notices when the call returned", told)
 				}
 			})
 		})

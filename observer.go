@@ -70,21 +70,25 @@ type Notice struct {
 	Err  error // may be nil
 }
 
-// notify tells the observer; what somebody may have to act on is logged too.
 func (c *call) notify(ctx context.Context, kind NoticeKind, err error) {
+	c.tell(ctx, Notice{Kind: kind, Info: c.info, Err: err})
+}
+
+// tell tells the observer; what somebody may have to act on is logged too.
+func (c *call) tell(ctx context.Context, n Notice) {
 	if c.set.observer.Notice != nil {
-		c.set.observer.Notice(ctx, Notice{Kind: kind, Info: c.info, Err: err})
+		c.set.observer.Notice(ctx, n)
 	}
-	if kind != NoticeLeaseLost && kind != NoticeNotRecorded && kind != NoticeFailedOpen {
+	if n.Kind != NoticeLeaseLost && n.Kind != NoticeNotRecorded && n.Kind != NoticeFailedOpen {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("operation", string(c.op.alias)),
-		slog.String("key", quoteShort(c.info.Key)),
-		slog.Int64("fence", c.info.Fence),
+		slog.String("key", quoteShort(n.Info.Key)),
+		slog.Int64("fence", n.Info.Fence),
 	}
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
+	if n.Err != nil {
+		attrs = append(attrs, slog.String("error", n.Err.Error()))
 	}
-	c.op.log().LogAttrs(ctx, slog.LevelWarn, "idem: "+kind.String(), attrs...)
+	c.op.log().LogAttrs(ctx, slog.LevelWarn, "idem: "+n.Kind.String(), attrs...)
 }
