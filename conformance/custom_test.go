@@ -9,6 +9,7 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
+// TestCustomDriver is all that the driver of another package needs.
 func TestCustomDriver(t *testing.T) {
 	t.Parallel()
 	store := func(ctx context.Context) *tiny.Store {

@@ -19,6 +19,8 @@ func openMemory(t testing.TB) driver.Driver {
 	return d
 }
 
+func BenchmarkMemory(b *testing.B) { RunBenchmarks(b, Harness{Open: openMemory}) }
+
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	t.Run("in a bubble", func(t *testing.T) {
