@@ -128,6 +128,8 @@ func (h *heartbeat) renewed(sent time.Time, res driver.RenewResult, err error) *
 		return nil
 	case errors.Is(err, driver.ErrLost):
 		return h.lose(err)
+	case h.timer == nil: // nothing to keep
+		return nil
 	case err == nil:
 		h.fails = 0
 		if end := sent.Add(res.LeaseLeft); end.After(h.end) {
@@ -178,18 +180,19 @@ func (h *heartbeat) extend(ctx context.Context, d time.Duration) error {
 	}
 	sent := time.Now()
 	res, err := h.c.op.driver.Renew(ctx, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: d})
-	switch {
-	case errors.Is(err, driver.ErrLost):
-		return h.c.fail(ErrLeaseLost, err)
-	case err != nil:
+	if err != nil && !errors.Is(err, driver.ErrLost) {
 		return h.c.storeError(ctx, err)
 	}
-	if h.timer == nil { // nothing to keep
-		return nil
-	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.renewed(sent, res, nil)
+	told := h.renewed(sent, res, err)
+	lost = h.lost || h.halted // meanwhile, too
+	h.mu.Unlock()
+	if told != nil {
+		h.c.tell(h.c.run, *told)
+	}
+	if lost {
+		return h.c.fail(ErrLeaseLost, err)
+	}
 	return nil
 }
 

@@ -205,6 +205,35 @@ func TestExtendProlongsTheLeaseUpToMaxLease(t *testing.T) {
 	})
 }
 
+func TestExtendThatFindsTheLeaseLostCancelsTheFunction(t *testing.T) {
+	t.Parallel()
+	lost := func(context.Context, func() error) error { return driver.ErrLost }
+	late := func(_ context.Context, do func() error) error { time.Sleep(2 * time.Second); return do() }
+	for name, row := range map[string]struct {
+		g      idem.Guarantee
+		renews hook
+	}{
+		"lease": {idem.AtLeastOnce, lost}, "guard": {idem.AtMostOnce, lost}, "answered after the lease": {idem.AtLeastOnce, late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := newSpy(t)
+				op := operationOn(t, store, row.g, idem.WithLeaseTTL(time.Second))
+				_ = idem.Do(t.Context(), "pay-42", func(ctx context.Context) error {
+					a, _ := idem.FromContext(ctx)
+					store.set(&store.renews, row.renews)
+					wantError(t, a.Extend(context.Background(), time.Minute), idem.ErrLeaseLost)
+					if !errors.Is(context.Cause(ctx), idem.ErrLeaseLost) {
+						t.Error("the function goes on:", context.Cause(ctx))
+					}
+					return nil
+				}, idem.On(op))
+			})
+		})
+	}
+}
+
 func TestExtendWithoutALeaseIsUnsupported(t *testing.T) {
 	t.Parallel()
 	op := newOperation(t, idem.AtMostOnce, idem.WithoutOutcomes())
