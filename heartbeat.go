@@ -107,7 +107,7 @@ func (h *heartbeat) begin() (renewing *lazyContext, lease time.Duration, lost *N
 	case h.cuts && !now.Before(h.cut()):
 		h.ticks.Add(1)
 		return nil, 0, h.lose(nil)
-	case h.pending != nil || !h.renews || h.final():
+	case h.pending != nil || !h.renews || h.final() || !now.Before(h.last):
 		return nil, 0, nil
 	}
 	if h.cuts {

@@ -158,6 +158,27 @@ func TestRenewalEndsAtMaxLease(t *testing.T) { // CASES L8
 	}
 }
 
+func TestGuardIsNotRenewedBeyondMaxLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newSpy(t)
+		store.set(&store.renews, fails) // else the last renewal ends it
+		op := operationOn(t, store, idem.AtMostOnce, idem.WithLeaseTTL(time.Second), idem.WithMaxLease(10*time.Second))
+		err := idem.Do(t.Context(), "pay-42", func(context.Context) error {
+			time.Sleep(12 * time.Second)
+			before := store.renewed.Load()
+			time.Sleep(time.Hour)
+			if n := store.renewed.Load() - before; n > 0 {
+				t.Errorf("%d renewals after WithMaxLease", n)
+			}
+			return nil
+		}, idem.On(op))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestSlowClaimIsRenewedBeforeTheFunctionOrDoesNotRun(t *testing.T) { // CASES N7
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
