@@ -29,6 +29,7 @@ func (c *call) ask(ctx context.Context, at *landing) (res driver.ClaimResult, ra
 		return c.transact(ctx, at)
 	}
 	sent := time.Now()
+	c.over = 0 // a claim that the call made while it waited was denied
 	res, err = c.claim(ctx)
 	if err != nil {
 		if c.set.failOpen && errors.Is(err, ErrStore) && ctx.Err() == nil {
@@ -117,13 +118,25 @@ func (c *call) storeError(ctx context.Context, err error) *Error {
 func (c *call) giveBack(ctx context.Context) {
 	settling := c.settle(ctx)
 	defer settling.end(nil)
-	p := driver.ReleaseParams{Key: c.key, Token: c.token, Keep: c.keep()}
 	for try := 1; ; try++ {
-		_, err := c.op.driver.Release(settling, p)
+		err := c.unclaim(settling)
 		if err == nil || errors.Is(err, driver.ErrLost) || try == giveTries || !sleep(settling, backoff(try)) {
 			return
 		}
 	}
+}
+
+// unclaim makes the key what it was before the claim: free, or uncertain.
+func (c *call) unclaim(ctx context.Context) (err error) {
+	if c.over == 0 {
+		_, err = c.op.driver.Release(ctx, driver.ReleaseParams{Key: c.key, Token: c.token, Keep: c.keep()})
+		return err
+	}
+	_, err = c.op.driver.Complete(ctx, driver.CompleteParams{
+		Key: c.key, Token: c.token, To: driver.StateUncertain,
+		Retention: c.uncertain().retention, Tombstone: c.op.tombstone, Format: recordFormat,
+	})
+	return err
 }
 
 // settle returns the context of a step that the caller's context does not

@@ -161,3 +161,50 @@ func TestReconcilingWhereNothingCanBeUncertainIsRefused(t *testing.T) {
 	_, err = idem.NewOperation("p", &declares{caps: caps}, idem.AtMostOnce, opt)
 	wantError(t, err, idem.ErrConfig)
 }
+
+func TestKeyStaysUncertainWhenItsClaimIsGivenBack(t *testing.T) {
+	t.Parallel()
+	take := func(_ context.Context, do func() error) error { return do() }
+	slow := func(_ context.Context, do func() error) error { err := do(); time.Sleep(20 * time.Second); return err }
+	for _, row := range []struct {
+		name string
+		g    idem.Guarantee
+		over func(cancel func()) []hook // the claim over the uncertain record, and its repetitions
+	}{
+		{"cancelled", idem.AtMostOnce, func(cancel func()) []hook {
+			return []hook{func(_ context.Context, do func() error) error { defer cancel(); return do() }}
+		}},
+		{"replies lost", idem.AtMostOnce, func(func()) []hook { return []hook{loses, loses, loses} }},
+		{"too slow", idem.AtMostOnce, func(func()) []hook { return []hook{slow} }},
+		{"hold, cancelled", idem.AtLeastOnce, func(cancel func()) []hook {
+			return []hook{func(_ context.Context, do func() error) error { defer cancel(); return do() }}
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store, pay := newSpy(t), new(charge)
+				var opts []idem.OperationOption
+				if row.g == idem.AtLeastOnce {
+					opts = append(opts, idem.WithFailurePolicy(idem.PolicyHold))
+				}
+				op := operationOn(t, store, row.g, opts...)
+				_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.Canceled }, idem.On(op))
+
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				store.claims = append([]hook{take}, row.over(cancel)...)
+				store.set(&store.renews, fails)
+				var asked atomic.Int64
+				_, err := idem.Execute(ctx, "pay-42", pay.run, idem.On(op), asks(&asked, idem.NotRun(), nil))
+				if wantError(t, err, idem.ErrStore); asked.Load() != 0 {
+					t.Fatal("it was asked")
+				}
+				_, err = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+				if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final || pay.runs.Load() != 0 {
+					t.Fatalf("%+v, %d runs of what may have run before", e, pay.runs.Load())
+				}
+			})
+		})
+	}
+}
