@@ -122,13 +122,13 @@ func (s *suite) replays(op *idem.Operation, value string, opts ...idem.ExecuteOp
 }
 
 // denies wants the call to fail for the reason.
-func (s *suite) denies(op *idem.Operation, reason error, opts ...idem.ExecuteOption) *idem.Error {
+func (s *suite) denies(op *idem.Operation, reason error, opts ...idem.ExecuteOption) idem.Error {
 	_, err := s.call(op, s.neverRuns, opts...)
 	var e *idem.Error
 	if !errors.As(err, &e) || !errors.Is(err, reason) {
 		s.Fatalf("the call returned %v, want %v", err, reason)
 	}
-	return e
+	return *e
 }
 
 func (s *suite) neverRuns(context.Context) (string, error) {

@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/idem-go/idem/driver"
@@ -46,13 +46,13 @@ func (s *suite) distinct(keys []driver.Key) {
 			continue
 		}
 		c := completion(p)
-		c.Outcome = fmt.Append(nil, i)
+		c.Outcome = strconv.AppendInt(nil, int64(i), 10)
 		s.complete(c)
 	}
 	for i, k := range keys {
 		p := s.caller()
 		p.Key = k
-		if res := s.try(p); string(res.Outcome) != fmt.Sprint(i) {
+		if res := s.try(p); string(res.Outcome) != strconv.Itoa(i) {
 			s.Errorf("the outcome of %q is %q, want %d", k, res.Outcome, i)
 		}
 	}

@@ -59,7 +59,7 @@ func (s *suite) leaseEndsOnTime(ttl time.Duration) {
 
 // endsAfter wants claim to answer with the decision until d is over, and then
 // to be granted. What ends began between sent and this call.
-func (s *suite) endsAfter(d time.Duration, sent time.Duration, while driver.Decision, claim func() driver.ClaimResult) {
+func (s *suite) endsAfter(d, sent time.Duration, while driver.Decision, claim func() driver.ClaimResult) {
 	began := s.now()
 	for {
 		asked := s.now()

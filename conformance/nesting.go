@@ -31,7 +31,7 @@ var nestingCases = []testCase{
 	},
 	{
 		"nesting/claim-inside-is-refused-or-apart",
-		"A claim in the context of a transaction is ErrNested at once if the driver is a SingleWriter, and else is made outside it: others see it, and a rollback leaves it.",
+		"A claim inside a transaction is ErrNested at once on a SingleWriter, and elsewhere is made apart: others see it, and a rollback leaves it.",
 		needs{inboxes, leasesOrGuards}, claimInside,
 	},
 }

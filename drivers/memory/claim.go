@@ -140,12 +140,12 @@ func (r *record) answer(now time.Time, d driver.Decision, own bool) driver.Claim
 		ClaimedAt:   shown(r.claimedAt),
 		DecidedAt:   shown(now),
 	}
-	switch d {
-	case driver.DecisionClaimed, driver.DecisionInFlight:
+	if d == driver.DecisionClaimed || d == driver.DecisionInFlight {
 		res.TookOver = r.tookOver && d == driver.DecisionClaimed
 		res.LeaseLeft = left(now, r.end)
 		return res
-	case driver.DecisionCompleted:
+	}
+	if d == driver.DecisionCompleted {
 		res.Outcome = r.outcome
 	}
 	_, until := r.at(now)

@@ -24,8 +24,10 @@ const (
 	tombstone              // expired
 	completed              // of a lease: it would run again
 	classes
-	kept = classes // never dropped before its time
 )
+
+// kept is the class of what is never dropped before its time.
+const kept = classes
 
 // classify says what the record is to a full store, and when that may change.
 func (r *record) classify(now time.Time) (class, time.Time) {
@@ -195,7 +197,7 @@ func (d deadlines) Swap(i, j int) {
 
 // Push implements [heap.Interface].
 func (d *deadlines) Push(x any) {
-	r := x.(*record)
+	r, _ := x.(*record) // nothing else is ever pushed
 	r.index = len(*d)
 	*d = append(*d, r)
 }

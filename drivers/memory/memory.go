@@ -10,6 +10,7 @@
 package idemmemory
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -73,7 +74,7 @@ func New(opts ...Option) (*Store, error) {
 	s := &Store{maxRecords: DefaultMaxRecords, records: make(map[driver.Key]*record)}
 	for _, o := range opts {
 		if o == nil {
-			return nil, fmt.Errorf("idemmemory: a nil option")
+			return nil, errors.New("idemmemory: a nil option")
 		}
 		if err := o.apply(s); err != nil {
 			return nil, err
