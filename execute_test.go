@@ -171,19 +171,24 @@ func TestClaimWithoutAnAnswerIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce} {
-			store, pay := newSpy(t), new(charge)
-			op := operationOn(t, store, g)
-			store.claims = append(store.claims, loses, loses, loses)
-			_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
-			if wantError(t, err, idem.ErrStore); !errors.Is(err, errCut) || pay.runs.Load() != 0 {
-				t.Fatalf("%v: %v, %d runs", g, err, pay.runs.Load())
-			}
-			if _, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op)); err != nil {
-				t.Fatalf("%v: the key is stuck: %v", g, err)
+			for last, hooks := range map[error][]hook{errCut: {loses, loses, loses}, driver.ErrBusy: {loses, busyNow}} {
+				store, pay := newSpy(t), new(charge)
+				op := operationOn(t, store, g)
+				store.claims = hooks
+				_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+				if wantError(t, err, idem.ErrStore); !errors.Is(err, last) || pay.runs.Load() != 0 {
+					t.Fatalf("%v: %v, %d runs", g, err, pay.runs.Load())
+				}
+				if _, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op)); err != nil {
+					t.Fatalf("%v, %v: the key is stuck: %v", g, last, err)
+				}
 			}
 		}
 	})
 }
+
+// busyNow answers that for sure nothing happened, this time.
+func busyNow(context.Context, func() error) error { return driver.ErrBusy }
 
 func TestOwnKeyInsideItsRunIsRefusedAtOnce(t *testing.T) { // CASES N3
 	t.Parallel()

@@ -55,6 +55,7 @@ func (c *call) ask(ctx context.Context, at *landing) (res driver.ClaimResult, ra
 // token; if the call gives up without an answer, it gives back what it may have.
 func (c *call) claim(ctx context.Context) (driver.ClaimResult, error) {
 	p := c.claimParams()
+	granted := false // perhaps, by one of the tries
 	for try := 1; ; try++ {
 		res, err := c.op.driver.Claim(ctx, p)
 		if err == nil {
@@ -62,13 +63,14 @@ func (c *call) claim(ctx context.Context) (driver.ClaimResult, error) {
 		}
 		unknown := !isAny(err, driver.ErrBusy, driver.ErrConflict, driver.ErrCorrupt, driver.ErrNewerFormat,
 			driver.ErrNested, driver.ErrInvalid, driver.ErrLost)
+		granted = granted || unknown
 		if (unknown || errors.Is(err, driver.ErrConflict)) && try < claimTries && ctx.Err() == nil {
 			c.notify(ctx, NoticeRetry, err)
 			if sleep(ctx, backoff(try)) {
 				continue
 			}
 		}
-		if unknown {
+		if granted {
 			c.giveBack(ctx)
 		}
 		return res, c.storeError(ctx, err)
