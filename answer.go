@@ -56,7 +56,7 @@ func (c *call) inFlight(res driver.ClaimResult) *Error {
 // replay answers with the stored outcome.
 func (c *call) replay(res driver.ClaimResult) error {
 	c.info.Replayed, c.info.Recorded = true, true
-	o, err := envelope.Parse(res.Outcome)
+	o, err := c.open(res.Outcome)
 	if err != nil {
 		return c.fail(ErrUnreadable, err)
 	}

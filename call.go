@@ -134,7 +134,7 @@ func (c *call) apply(opts []ExecuteOption) (string, error) {
 			nested = append(nested, o.scope)
 		case payloadOption:
 			var err error
-			if c.fingerprint, err = o.payload.fingerprint(); err != nil {
+			if c.fingerprint, err = o.payload.fingerprint(c.op.fingerprintKey); err != nil {
 				return "", err
 			}
 		case fenceOption:

@@ -1,17 +1,45 @@
 package idem
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/idem-go/idem/driver"
 	"github.com/idem-go/idem/internal/canonical"
 )
 
-// fingerprintPrefix marks the rules of version 1: SHA-256 over the kind of the
-// payload and its canonical bytes, no key.
-const fingerprintPrefix = "\x01\x00\x00\x00"
+// A fingerprint is a version prefix and a hash. Version 1, frozen: a byte 1,
+// then which key was used (zero: none, SHA-256; else the first bytes of the
+// key's own hash, HMAC-SHA256), then the hash over the kind of the payload and its
+// canonical bytes. Fingerprints with different prefixes are not compared, so that a
+// version or a key can change while calls go on.
+const fingerprintVersion = 1
+
+type fingerprintKeyOption struct {
+	forOperation
+	secret []byte
+}
+
+// WithFingerprintKey makes fingerprints keyed hashes (HMAC-SHA256): whoever
+// reads the store and guesses a request cannot check the guess. The secret has at
+// least 16 bytes. While calls with an old and a new secret meet, their
+// fingerprints are not compared. Default: a bare SHA-256.
+func WithFingerprintKey(secret []byte) OperationOption { return fingerprintKeyOption{secret: secret} }
+
+// minFingerprintKey is the shortest secret, in bytes.
+const minFingerprintKey = 16
+
+func (op *Operation) setFingerprintKey(secret []byte) error {
+	if len(secret) < minFingerprintKey {
+		return fmt.Errorf("WithFingerprintKey: the secret has %d bytes: use at least %d random ones", len(secret), minFingerprintKey)
+	}
+	op.fingerprintKey = slices.Clone(secret)
+	return nil
+}
 
 // The kinds keep a document and the same bytes given as such apart.
 const (
@@ -30,12 +58,12 @@ type payload struct {
 
 // fingerprint returns the hash of the payload behind its version prefix, or
 // nil if the call has none.
-func (p payload) fingerprint() ([]byte, error) {
+func (p payload) fingerprint(key []byte) ([]byte, error) {
 	switch {
 	case !p.given:
 		return nil, nil
 	case p.raw:
-		return digest(kindBytes, p.bytes), nil
+		return digest(key, kindBytes, p.bytes), nil
 	}
 	doc, err := json.Marshal(p.value)
 	if err != nil {
@@ -50,14 +78,20 @@ func (p payload) fingerprint() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the fingerprint's value has no canonical form (use WithFingerprintBytes): %w", err)
 	}
-	return digest(kindJSON, form), nil
+	return digest(key, kindJSON, form), nil
 }
 
-func digest(kind string, data []byte) []byte {
+func digest(key []byte, kind string, data []byte) []byte {
+	prefix := [driver.FingerprintPrefix]byte{fingerprintVersion}
 	h := sha256.New()
+	if len(key) > 0 {
+		id := sha256.Sum256(append([]byte("idem fingerprint key"), key...))
+		copy(prefix[1:], id[:])
+		h = hmac.New(sha256.New, key)
+	}
 	h.Write([]byte(kind))
 	h.Write(data)
-	return h.Sum([]byte(fingerprintPrefix))
+	return h.Sum(prefix[:])
 }
 
 // selectFields returns a document of the named fields alone. A field that is

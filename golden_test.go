@@ -66,12 +66,34 @@ func TestFingerprintsAreFrozen(t *testing.T) {
 		"empty bytes":   {payload{given: true, raw: true}, "01000000388c5568fafc5325058396619a74cd28c3220a233a050d67bafe65dd313d0b23"},
 		"null document": {payload{given: true}, "01000000d69cc6a58232eff0c7d46e39032ad3be18d0d6de84fb2545e3197fc14dd78863"},
 	} {
-		fp, err := row.p.fingerprint()
+		fp, err := row.p.fingerprint(nil)
 		if err != nil {
 			t.Error(name, err)
 		}
 		if got := hex.EncodeToString(fp); got != row.want {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
 		}
+	}
+}
+
+func TestKeyedFingerprintsAreFrozenAndHideTheRequest(t *testing.T) {
+	t.Parallel()
+	p := payload{given: true, value: json.RawMessage(`{"amount":500}`)}
+	key := []byte("0123456789abcdef")
+	keyed, err := p.fingerprint(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := hex.EncodeToString(keyed), "015a13b14f2e4c9721a36c2584508c519f9570fc02e89a8c1830d8aa1b87582dce844caa"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	bare, _ := p.fingerprint(nil)
+	other, _ := p.fingerprint([]byte("fedcba9876543210"))
+	if !driver.SameFingerprint(keyed, bare) || !driver.SameFingerprint(keyed, other) {
+		t.Error("fingerprints under different keys are compared")
+	}
+	changed, _ := payload{given: true, value: 1}.fingerprint(key)
+	if driver.SameFingerprint(keyed, changed) {
+		t.Error("two requests have one fingerprint")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
 )
 
@@ -33,6 +34,8 @@ type Operation struct {
 	withoutOutcomes bool
 	withoutText     bool
 	replayables     []replayable
+	transforms      []codec.Transform
+	fingerprintKey  []byte
 	typeNames       map[reflect.Type]resultType
 	logger          *slog.Logger // nil: slog.Default()
 

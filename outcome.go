@@ -11,6 +11,9 @@ import (
 // maxShortText is what is kept of a failure's text where the whole has no room.
 const maxShortText = 256
 
+// maxScratch is the largest buffer that is kept for another call.
+const maxScratch = 64 << 10
+
 // scratch holds buffers to encode into, so that what is stored has no spare capacity.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -21,13 +24,12 @@ func (c *call) encode(failure error) []byte {
 		return c.encodeFailure(failure)
 	}
 	if c.omit {
-		return encodeOmitted()
+		return c.encodeOmitted()
 	}
 	outcome, err := c.encodeTarget(c.typ.name, c.work.target())
 	if err != nil {
 		c.notify(c.run, NoticeNotRecorded, fmt.Errorf("the result cannot be encoded, only its success is recorded: %w", err))
-		c.omit = true
-		return encodeOmitted()
+		return c.encodeOmitted()
 	}
 	return outcome
 }
@@ -41,15 +43,29 @@ func (c *call) encodeTarget(typ string, target any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	*buf = full
-	if len(full)-len(head) > c.op.maxResult || c.tooLarge(len(full)) {
-		c.omit = true
-		return encodeOmitted(), nil
+	if cap(full) <= maxScratch {
+		*buf = full
 	}
-	return append(make([]byte, 0, len(full)), full...), nil
+	if len(full)-len(head) > c.op.maxResult {
+		return c.encodeOmitted(), nil
+	}
+	outcome, err := c.seal(append(make([]byte, 0, len(full)), full...))
+	if err == nil && c.tooLarge(len(outcome)) {
+		return c.encodeOmitted(), nil
+	}
+	return outcome, err
 }
 
-func encodeOmitted() []byte { return envelope.AppendHeader(nil, envelope.Omitted, "", "", "") }
+// encodeOmitted returns the stored form of a success without its value. It has
+// nothing to hide, so it need not be sealed where that fails.
+func (c *call) encodeOmitted() []byte {
+	c.omit = true
+	plain := envelope.AppendHeader(nil, envelope.Omitted, "", "", "")
+	if sealed, err := c.seal(plain); err == nil {
+		return sealed
+	}
+	return plain
+}
 
 // encodeFailure returns the stored form of a failure: its text, and the errors
 // in it that the operation names.
@@ -70,7 +86,12 @@ func (c *call) encodeFailure(failure error) []byte {
 			text = strings.ToValidUTF8(text[:maxShortText], "") + "…"
 		}
 	}
-	return append(envelope.AppendHeader(nil, envelope.Failure, c.set.codec.Name(), first, text), rest...)
+	sealed, err := c.seal(append(envelope.AppendHeader(nil, envelope.Failure, c.set.codec.Name(), first, text), rest...))
+	if err != nil {
+		c.notify(c.run, NoticeNotRecorded, fmt.Errorf("the failure cannot be sealed, only that there was one is recorded: %w", err))
+		return envelope.AppendHeader(nil, envelope.Failure, "", "", "")
+	}
+	return sealed
 }
 
 // tooLarge reports whether the driver cannot hold an outcome of n bytes.

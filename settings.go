@@ -201,6 +201,10 @@ func (op *Operation) set(o OperationOption) error {
 		op.tombstone = o.d
 	case replayableOption:
 		return op.setReplayable(o.replayable)
+	case transformsOption:
+		return op.setTransforms(o.transforms)
+	case fingerprintKeyOption:
+		return op.setFingerprintKey(o.secret)
 	case typeNameOption:
 		return op.setTypeName(o)
 	case withoutTextOption:

@@ -88,7 +88,8 @@ func (op *Operation) steps() *Operation {
 	op.stepsOnce.Do(func() {
 		op.stepsOp = &Operation{
 			alias: op.alias, guarantee: AtLeastOnce, driver: op.driver, base: op.base, caps: op.caps, space: op.space,
-			scope: op.scope, defaults: op.defaults, maxResult: op.maxResult, typeNames: op.typeNames, logger: op.logger, inner: true,
+			scope: op.scope, defaults: op.defaults, maxResult: op.maxResult, typeNames: op.typeNames,
+			transforms: op.transforms, logger: op.logger, inner: true,
 		}
 	})
 	return op.stepsOp

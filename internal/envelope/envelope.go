@@ -3,12 +3,15 @@
 //
 //	format 1:
 //	  byte     1, the format
-//	  byte     0, the number of transforms that were applied to the rest
+//	  byte     the number of transforms that were applied to the rest; 0:
 //	  byte     the kind
 //	  string   codec name   (a string is its length as a uvarint and its bytes)
 //	  string   type name    (of a value), or the error's name (of a failure)
 //	  string   error text   (of a failure; empty else)
 //	  bytes    the payload, to the end
+//
+// With transforms their names follow as strings, in the order in which they
+// were applied, and then what they made of the whole plain form.
 package envelope
 
 import (
@@ -37,6 +40,10 @@ type Outcome struct {
 	Name    string
 	Text    string
 	Payload []byte
+
+	// Transforms were applied to an outcome of which Payload is the result;
+	// there is nothing else then.
+	Transforms []string
 }
 
 var (
@@ -51,10 +58,26 @@ var (
 func AppendHeader(dst []byte, kind Kind, codec, name, text string) []byte {
 	dst = append(dst, Format, 0, byte(kind))
 	for _, s := range [...]string{codec, name, text} {
-		dst = binary.AppendUvarint(dst, uint64(len(s)))
-		dst = append(dst, s...)
+		dst = appendString(dst, s)
 	}
 	return dst
+}
+
+// MaxTransforms is how many transforms may be applied to one outcome.
+const MaxTransforms = 8
+
+// AppendTransformed appends the head of an outcome that transforms were
+// applied to; what they made of it comes behind.
+func AppendTransformed(dst []byte, names []string) []byte {
+	dst = append(dst, Format, byte(len(names))) //nolint:gosec // at most MaxTransforms
+	for _, name := range names {
+		dst = appendString(dst, name)
+	}
+	return dst
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
 // Parse reads an outcome. Its payload shares memory with data; nothing is
@@ -65,23 +88,39 @@ func Parse(data []byte) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("%w: %d bytes", ErrMalformed, len(data))
 	case data[0] > Format:
 		return Outcome{}, fmt.Errorf("%w: %d", ErrNewer, data[0])
-	case data[0] != Format, data[1] != 0:
+	case data[0] != Format, data[1] > MaxTransforms:
 		return Outcome{}, ErrMalformed
+	}
+	if n := data[1]; n > 0 {
+		o := Outcome{Transforms: make([]string, n), Payload: data[2:]}
+		for i := range o.Transforms {
+			var err error
+			if o.Transforms[i], o.Payload, err = cutString(o.Payload); err != nil {
+				return Outcome{}, err
+			}
+		}
+		return o, nil
 	}
 	o := Outcome{Kind: Kind(data[2])}
 	if o.Kind < Value || o.Kind > Omitted {
 		return Outcome{}, fmt.Errorf("%w: kind %d", ErrMalformed, o.Kind)
 	}
-	rest := data[3:]
+	o.Payload = data[3:]
 	for _, s := range [...]*string{&o.Codec, &o.Name, &o.Text} {
-		n, size := binary.Uvarint(rest)
-		if size <= 0 || n > uint64(len(rest)-size) { //nolint:gosec // size is at most len(rest)
-			return Outcome{}, ErrMalformed
+		var err error
+		if *s, o.Payload, err = cutString(o.Payload); err != nil {
+			return Outcome{}, err
 		}
-		end := size + int(n) //nolint:gosec // n is at most len(rest)
-		*s = string(rest[size:end])
-		rest = rest[end:]
 	}
-	o.Payload = rest
 	return o, nil
+}
+
+// cutString cuts a string off the front of data.
+func cutString(data []byte) (s string, rest []byte, err error) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(len(data)-size) { //nolint:gosec // size is at most len(data)
+		return "", nil, ErrMalformed
+	}
+	end := size + int(n) //nolint:gosec // n is at most len(data)
+	return string(data[size:end]), data[end:], nil
 }

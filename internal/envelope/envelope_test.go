@@ -32,12 +32,24 @@ func TestFormIsFrozen(t *testing.T) {
 	}
 }
 
+func TestTransformsAreNamedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	data := append(envelope.AppendTransformed(nil, []string{"zstd", "aead"}), "sealed"...)
+	if want := "\x01\x02\x04zstd\x04aeadsealed"; string(data) != want {
+		t.Errorf("%q, want %q", data, want)
+	}
+	o, err := envelope.Parse(data)
+	if err != nil || len(o.Transforms) != 2 || o.Transforms[1] != "aead" || string(o.Payload) != "sealed" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
 func TestNewerFormatIsToldFromDamage(t *testing.T) {
 	t.Parallel()
 	if _, err := envelope.Parse([]byte{2, 0, 1, 0, 0, 0}); !errors.Is(err, envelope.ErrNewer) {
 		t.Error(err)
 	}
-	for _, data := range [][]byte{nil, {1}, {0, 0, 1}, {1, 1, 1, 0, 0, 0}, {1, 0, 9, 0, 0, 0}, {1, 0, 1, 0xff, 0xff, 0xff, 0x7f}, {1, 0, 1, 5, 'a'}} {
+	for _, data := range [][]byte{nil, {1}, {0, 0, 1}, {1, 9, 1, 0, 0, 0}, {1, 1}, {1, 2, 1, 0x61, 5}, {1, 0, 9, 0, 0, 0}, {1, 0, 1, 0xff, 0xff, 0xff, 0x7f}, {1, 0, 1, 5, 'a'}} {
 		if _, err := envelope.Parse(data); !errors.Is(err, envelope.ErrMalformed) {
 			t.Errorf("% x: %v", data, err)
 		}
@@ -48,7 +60,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(envelope.AppendHeader(nil, envelope.Failure, "json", "declined", "card declined"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := envelope.Parse(data)
-		if err != nil {
+		if err != nil || o.Transforms != nil {
 			return
 		}
 		// Lengths may be written longer than they need be, so only the meaning must survive.
