@@ -189,7 +189,7 @@ func oneOfManyRuns(s *suite) {
 }
 
 func inProgressIsTold(s *suite) {
-	const ttl = time.Second
+	const ttl = 1500 * time.Millisecond
 	op := s.operation(s.d, idem.AtLeastOnce, idem.WithLeaseTTL(ttl))
 	other := s.operation(s.peer(), idem.AtLeastOnce, idem.WithLeaseTTL(ttl))
 	res, err := s.call(op, func(context.Context) (string, error) {

@@ -39,6 +39,11 @@ var guardCases = []testCase{
 		needs{guards}, renewedGuardIsInFlight,
 	},
 	{
+		"guards/lapsed-claim-knows-itself",
+		"A guard's claim sent again with its own token is its own also after the lease has lapsed, with no lease left and nothing prolonged.",
+		needs{guards}, func(s *suite) { s.lapsedClaimKnowsItself(guard(time.Millisecond)) },
+	},
+	{
 		"guards/given-back-guard-runs-again",
 		"A guard that was given back is granted to the next claim.",
 		needs{guards}, givenBackGuardRuns,

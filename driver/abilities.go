@@ -38,7 +38,9 @@ type Transactor interface {
 	// If fn fails, everything is rolled back and fn's error is returned
 	// unchanged, or wrapped together with [ErrConflict] if the failure is a
 	// serialization failure or deadlock that this transaction met; likewise
-	// everything is rolled back if fn panics or calls runtime.Goexit, which go on. A failure before fn is entered is retried
+	// everything is rolled back if fn panics or calls runtime.Goexit, which go
+	// on, and if the completion is refused, with the error that Complete would
+	// return. A failure before fn is entered is retried
 	// by the driver, bounded; after that the driver never calls fn again and
 	// returns [ErrConflict] if everything was rolled back for sure, or
 	// [ErrUnknown] if the commit may have happened. The engine settles the latter by
@@ -47,7 +49,9 @@ type Transactor interface {
 	//
 	// In a context that carries a transaction of this store, it joins that
 	// one: a savepoint in place of the transaction, Joined in the result,
-	// and nothing is retried.
+	// and nothing is retried. The methods of Driver join nothing: in such a
+	// context they act apart from the transaction, or return [ErrNested] at
+	// once if the driver is a SingleWriter.
 	//
 	// If the driver does not declare ExactlyOnce, it returns [errors.ErrUnsupported].
 	Transact(ctx context.Context, p TransactParams, fn TransactFunc) (TransactResult, error)
@@ -114,7 +118,7 @@ type ListParams struct {
 	Scope string // empty: all
 	State State  // zero: all
 	After string // Next of the page before; empty: the first page
-	Limit int    // records a page at most; above 0
+	Limit int    // records a page at most; above 0, else ErrInvalid
 }
 
 // ListResult is the answer to [Lister.List].
@@ -180,7 +184,7 @@ type Purger interface {
 
 // PurgeParams are the parameters of [Purger.Purge].
 type PurgeParams struct {
-	Limit int // above 0
+	Limit int // above 0, else ErrInvalid
 }
 
 // PurgeResult is the answer to [Purger.Purge].

@@ -43,9 +43,10 @@ type Driver interface {
 	//     [FenceMemory] ago: the record's generation, its attempt + 1,
 	//     TookOver;
 	//   - the record is uncertain and has the fence in Over: likewise;
-	//   - the record is claimed and carries this very token: it is recognised
-	//     as the claim's own (Own), nothing is written, no lease is prolonged,
-	//     LeaseLeft says what is left of it.
+	//   - the record is claimed and carries this very token, lapsed or not,
+	//     whatever its OnLapse: it is recognised as the claim's own (Own),
+	//     nothing is written, no lease is prolonged, LeaseLeft says what is
+	//     left of it.
 	//
 	// A new fence is max(stored fence + 1, the backend's clock in µs since
 	// 1970). A new generation is the fence that starts it. A claim stores its
@@ -123,7 +124,7 @@ type ClaimParams struct {
 type ClaimResult struct {
 	Decision Decision
 	Own      bool // the record carries the claim's token: a claim sent again
-	TookOver bool // another claim of this generation held the record before and did not release it
+	TookOver bool // the claim before this one in its generation was not released
 	Joined   bool // Transact only: inside a transaction that the caller opened
 
 	Fence      int64

@@ -40,20 +40,19 @@ func (s *Store) create(now time.Time, p driver.ClaimParams) (driver.ClaimResult,
 
 // decide answers the claim of a key that has a record.
 func (s *Store) decide(now time.Time, r *record, p driver.ClaimParams) (driver.ClaimResult, error) {
-	state, until := r.at(now)
-	if state == 0 {
-		r.begin(now)
-		return s.regrant(now, r, p), nil
-	}
 	if r.format > p.Format {
 		return driver.ClaimResult{}, driver.ErrNewerFormat
 	}
 	own := r.token == p.Token
+	state, until := r.at(now)
 	switch {
 	case own && r.state == driver.StateClaimed:
 		return r.answer(now, driver.DecisionClaimed, own), nil
-	case own && state == driver.StateReleased:
+	case own && r.state == driver.StateReleased:
 		return driver.ClaimResult{}, driver.ErrLost
+	case state == 0:
+		r.begin(now)
+		return s.regrant(now, r, p), nil
 	case state == driver.StateReleased:
 		r.resume(now)
 		return s.regrant(now, r, p), nil

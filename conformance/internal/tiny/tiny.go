@@ -1,7 +1,7 @@
 // Package tiny is a small driver: a map of records behind a mutex, with
-// everything that the contract knows but batches and notifications. It shows what a driver has to do,
-// and the suite's tests break it on purpose, which is why its records are open.
-// It keeps them for ever; drivers/memory is the one to use.
+// everything that the contract knows but batches and notifications. It shows
+// what a driver has to do, and the suite's tests break it on purpose, which is
+// why its records are open. It is not bounded; drivers/memory is the one to use.
 package tiny
 
 import (
@@ -92,16 +92,16 @@ func (s *Store) claim(now time.Time, p driver.ClaimParams) (driver.ClaimResult, 
 	switch {
 	case r.InTx:
 		return r.answer(now, driver.DecisionInFlight), nil
-	case state == 0:
-		return s.grant(now, p, Record{Fence: r.Fence}), nil
 	case r.Format > p.Format:
 		return driver.ClaimResult{}, driver.ErrNewerFormat
 	case own && r.State == driver.StateClaimed:
 		res := r.answer(now, driver.DecisionClaimed)
 		res.Own = true
 		return res, nil
-	case own && state == driver.StateReleased:
+	case own && r.State == driver.StateReleased:
 		return driver.ClaimResult{}, driver.ErrLost
+	case state == 0:
+		return s.grant(now, p, Record{Fence: r.Fence}), nil
 	case state == driver.StateReleased,
 		state == driver.StateUncertain && p.Over == r.Fence,
 		state == driver.StateClaimed && !now.Before(end) && r.takeable(now, p):
