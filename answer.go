@@ -77,7 +77,7 @@ func (c *call) replay(res driver.ClaimResult) error {
 		return c.fail(ErrUnreadable, fmt.Errorf("stored with the codec %q: add it to WithCodec", o.Codec))
 	}
 	c.work.reset()
-	if err := reader.Decode(o.Payload, c.work.target()); err != nil {
+	if err := guarded(func() error { return reader.Decode(o.Payload, c.work.target()) }); err != nil {
 		c.work.reset()
 		return c.fail(ErrUnreadable, err)
 	}

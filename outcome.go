@@ -39,7 +39,11 @@ func (c *call) encodeTarget(typ string, target any) ([]byte, error) {
 	buf := scratch.Get().(*[]byte) //nolint:forcetypeassert // nothing else is stored
 	defer scratch.Put(buf)
 	head := envelope.AppendHeader((*buf)[:0], envelope.Value, c.set.codec.Name(), typ, "")
-	full, err := c.set.codec.Append(head, target)
+	var full []byte
+	err := guarded(func() (err error) {
+		full, err = c.set.codec.Append(head, target)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -70,16 +74,14 @@ func (c *call) encodeOmitted() []byte {
 // encodeFailure returns the stored form of a failure: its text, and the errors
 // in it that the operation names.
 func (c *call) encodeFailure(failure error) []byte {
-	text := strings.ToValidUTF8(failure.Error(), "\uFFFD")
-	if c.op.withoutText {
-		text = ""
+	text, first, rest := "", "", []byte(nil)
+	if !c.op.withoutText {
+		text = strings.ToValidUTF8(textOf(failure), "\uFFFD")
 	}
-	named := c.op.named(failure)
-	first := ""
-	if len(named) > 0 {
+	if named := c.op.named(failure); len(named) > 0 {
 		first = named[0].as.name
+		rest = appendNamed(nil, c.set.codec, named)
 	}
-	rest := appendNamed(nil, c.set.codec, named)
 	if n := len(text) + len(rest); c.omit || n > c.op.maxResult || c.tooLarge(n+maxShortText) {
 		rest = nil
 		if len(text) > maxShortText {
@@ -92,6 +94,26 @@ func (c *call) encodeFailure(failure error) []byte {
 		return envelope.AppendHeader(nil, envelope.Failure, "", "", "")
 	}
 	return sealed
+}
+
+// textOf returns the text of an error, or its type where the text panics: a
+// nil pointer in an error's interface is a failure all the same.
+func textOf(err error) (text string) {
+	if guarded(func() error { text = err.Error(); return nil }) != nil {
+		return fmt.Sprintf("%T", err)
+	}
+	return text
+}
+
+// guarded calls what the author of a codec, a transform or an error wrote. The function has
+// run by then, and a panic of theirs must not make it run again.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return f()
 }
 
 // tooLarge reports whether the driver cannot hold an outcome of n bytes.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
 )
 
@@ -195,4 +196,68 @@ func TestFailOpenRunsOnlyWhenTheStoreCannotBeAsked(t *testing.T) {
 			t.Fatal(pay.runs.Load(), "runs")
 		}
 	})
+}
+
+// explodes is a codec and a transform that panic.
+type explodes struct{ codec.Codec }
+
+func (explodes) Append([]byte, any) ([]byte, error)          { panic("codec") }
+func (explodes) Decode([]byte, any) error                    { panic("codec") }
+func (explodes) Seal([]byte, []byte, []byte) ([]byte, error) { panic("transform") }
+func (explodes) Open([]byte, []byte, []byte) ([]byte, error) { panic("transform") }
+
+func TestPanicOfACodecNeitherRunsAgainNorTakesTheAnswer(t *testing.T) {
+	t.Parallel()
+	for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce} {
+		op, pay := newOperation(t, g), new(charge)
+		bad := idem.WithCodec(explodes{codec.JSON()})
+		got, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op), bad)
+		if err != nil || got.Amount != 1 {
+			t.Fatalf("%v: the caller has %v, %v", g, got, err)
+		}
+		_, err = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+		wantError(t, err, idem.ErrResultOmitted)
+
+		_, _ = idem.Execute(t.Context(), "pay-43", pay.run, idem.On(op), idem.WithCodec(codec.JSON()))
+		_, err = idem.Execute(t.Context(), "pay-43", pay.run, idem.On(op), bad)
+		if wantError(t, err, idem.ErrUnreadable); pay.runs.Load() != 2 {
+			t.Fatalf("%v: %d runs", g, pay.runs.Load())
+		}
+	}
+}
+
+func TestPanicOfATransformNeitherRunsAgainNorTakesTheAnswer(t *testing.T) {
+	t.Parallel()
+	op, pay := newOperation(t, idem.AtLeastOnce, idem.WithTransforms(explodes{codec.JSON()})), new(charge)
+	got, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+	if err != nil || got.Amount != 1 {
+		t.Fatal(got, err)
+	}
+	_, err = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+	if wantError(t, err, idem.ErrResultOmitted); pay.runs.Load() != 1 {
+		t.Fatal(pay.runs.Load(), "runs")
+	}
+}
+
+// pointerError panics if it is nil, as a function may return it by mistake.
+type pointerError struct{ Text string }
+
+func (e *pointerError) Error() string { return e.Text }
+
+func TestErrorWithoutATextIsAFailure(t *testing.T) {
+	t.Parallel()
+	for _, opts := range [][]idem.OperationOption{nil, {idem.Replayable[*pointerError]("pointer")}} {
+		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce} {
+			op := newOperation(t, g, opts...)
+			var none *pointerError
+			fail := func(context.Context) error { return none }
+			if err := idem.Do(t.Context(), "pay-42", fail, idem.On(op)); err != error(none) { //nolint:errorlint // unchanged
+				t.Fatalf("%v: %T", g, err)
+			}
+			var replayed *idem.ReplayedError
+			if err := idem.Do(t.Context(), "pay-42", fail, idem.On(op)); !errors.As(err, &replayed) || replayed.Error() == "" {
+				t.Fatalf("%v: %T", g, err)
+			}
+		}
+	}
 }

@@ -180,11 +180,17 @@ type namedError struct {
 // One that would not come back with the same text is left out.
 func appendNamed(dst []byte, c codec.Codec, errs []namedError) []byte {
 	for _, n := range errs {
-		data, err := n.as.write(c, nil, n.err)
-		if err != nil {
-			continue
-		}
-		if again, err := n.as.read(c, data); err != nil || again.Error() != n.err.Error() {
+		var data []byte
+		same := false
+		err := guarded(func() (err error) {
+			if data, err = n.as.write(c, nil, n.err); err != nil {
+				return err
+			}
+			again, err := n.as.read(c, data)
+			same = err == nil && again.Error() == n.err.Error()
+			return err
+		})
+		if err != nil || !same {
 			continue
 		}
 		for _, part := range [...][]byte{[]byte(n.as.name), data} {
@@ -211,9 +217,13 @@ func (op *Operation) rebuild(c codec.Codec, data []byte) error {
 		}
 		for i := range op.replayables {
 			if r := &op.replayables[i]; r.name == string(parts[0]) {
-				if e, err := r.read(c, parts[1]); err == nil {
-					found = append(found, e)
-				}
+				_ = guarded(func() error {
+					e, err := r.read(c, parts[1])
+					if err == nil {
+						found = append(found, e)
+					}
+					return err
+				})
 			}
 		}
 	}

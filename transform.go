@@ -44,8 +44,11 @@ func (c *call) seal(plain []byte) ([]byte, error) {
 	}
 	data, names := plain, make([]string, 0, len(c.op.transforms))
 	for _, t := range c.op.transforms {
-		var err error
-		if data, err = t.Seal(nil, data, []byte(c.key.String())); err != nil {
+		err := guarded(func() (err error) {
+			data, err = t.Seal(nil, data, []byte(c.key.String()))
+			return err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("the transform %q: %w", t.Name(), err)
 		}
 		names = append(names, t.Name())
@@ -65,7 +68,11 @@ func (c *call) open(stored []byte) (envelope.Outcome, error) {
 		if i < 0 {
 			return o, fmt.Errorf("stored with the transform %q: add it to WithTransforms", name)
 		}
-		if data, err = c.op.transforms[i].Open(nil, data, []byte(c.key.String())); err != nil {
+		err = guarded(func() (err error) {
+			data, err = c.op.transforms[i].Open(nil, data, []byte(c.key.String()))
+			return err
+		})
+		if err != nil {
 			return o, fmt.Errorf("the transform %q: %w", name, err)
 		}
 	}
