@@ -187,6 +187,33 @@ func TestClaimWithoutAnAnswerIsGivenBack(t *testing.T) {
 	})
 }
 
+func TestClaimIsGivenBackWhenTheObserverPanicsBeforeTheFunction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, pay := newSpy(t), new(charge)
+		op := operationOn(t, store, idem.AtLeastOnce, idem.WithObserver(idem.Observer{Notice: func(_ context.Context, n idem.Notice) {
+			if n.Kind == idem.NoticeTakeover {
+				panic("observer")
+			}
+		}}))
+		dead := driver.ClaimParams{
+			Key: driver.Key{Scope: "payments", ID: "pay-42"}, Token: driver.Token{1}, Lease: time.Second,
+			OnLapse: driver.TakeOver, Guarantee: driver.AtLeastOnce, Format: 1,
+		}
+		if _, err := store.Claim(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+		}()
+		if rec, _, err := op.Inspect(t.Context(), "pay-42"); err != nil || rec.State != driver.StateReleased || pay.runs.Load() != 0 {
+			t.Fatal(rec.State, err, pay.runs.Load())
+		}
+	})
+}
+
 // busyNow answers that for sure nothing happened, this time.
 func busyNow(context.Context, func() error) error { return driver.ErrBusy }
 

@@ -9,15 +9,20 @@ import (
 
 // runClaimed runs the function under the claim res and settles the key.
 func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landing) error {
+	entered := false
+	defer func() {
+		if !entered { // also where the driver or the observer panics
+			c.giveBack(ctx)
+		}
+	}()
 	c.granted(ctx, res)
 	if ctx.Err() != nil {
-		c.giveBack(ctx)
 		return c.cancelled(ctx, ErrStore, "the context ended before the function ran")
 	}
 	if err := c.freshen(ctx); err != nil {
-		c.giveBack(ctx)
 		return err
 	}
+	entered = true
 	effective := c.fingerprint
 	if len(effective) == 0 && res.TookOver {
 		effective = res.Fingerprint
@@ -35,13 +40,13 @@ func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landi
 	t, settled := c.uncertain(), false
 	defer func() {
 		// Also after a panic or Goexit, which goes on once the key is settled.
+		defer c.beat.join()
 		c.beat.halt()
 		c.run.end(nil)
 		if !settled {
 			t = c.conclude(nil, false)
 		}
 		c.finish(ctx, t, res, at)
-		c.beat.join()
 	}()
 	if c.over != 0 {
 		var done bool
