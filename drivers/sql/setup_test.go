@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(crashEnv); path != "" {
 		os.Exit(crashProcess(path))
 	}
+	if spec := os.Getenv(killEnv); spec != "" {
+		os.Exit(killProcess(spec))
+	}
 	goleak.VerifyTestMain(m)
 }
 
