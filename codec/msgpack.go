@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -20,17 +21,23 @@ func (msgpackCodec) Name() string { return "msgpack" }
 func (msgpackCodec) Append(dst []byte, v any) ([]byte, error) {
 	e := encoders.Get().(*encoder) //nolint:forcetypeassert // the pool holds nothing else
 	defer encoders.Put(e)
-	e.out = dst
+	e.out, e.head, e.next = dst, len(dst), firstScan
 	defer func() { e.out = nil }()
 	e.enc.Reset(e)
 	e.enc.UseCompactInts(true)
 	if err := e.enc.Encode(v); err != nil {
 		return nil, err
 	}
+	if _, err := scan(e.out[e.head:], 0); err != nil { // else it could not be read
+		return nil, err
+	}
 	return e.out, nil
 }
 
 func (msgpackCodec) Decode(data []byte, v any) error {
+	if _, err := scan(data, 0); err != nil {
+		return err
+	}
 	d := decoders.Get().(*decoder) //nolint:forcetypeassert // the pool holds nothing else
 	defer decoders.Put(d)
 	d.in.Reset(data)
@@ -49,18 +56,36 @@ func (msgpackCodec) CheckType(t reflect.Type) error { return checkData(t) }
 
 // An encoder appends to out; pooled with its msgpack half, which is costly to make.
 type encoder struct {
-	enc *msgpack.Encoder
-	out []byte
+	enc  *msgpack.Encoder
+	out  []byte
+	head int // where the value begins in out
+	next int // the length of the value at which it is scanned again
 }
+
+// firstScan is from which length on a value is scanned while it is encoded. A
+// cycle grows until then, and each scan waits for twice the length of the one before.
+const firstScan = 16 << 10
 
 func (e *encoder) Write(p []byte) (int, error) {
 	e.out = append(e.out, p...)
-	return len(p), nil
+	return len(p), e.scan()
 }
 
 func (e *encoder) WriteByte(b byte) error {
 	e.out = append(e.out, b)
-	return nil
+	return e.scan()
+}
+
+// scan finds a cycle before the stack is used up, which nothing recovers from.
+func (e *encoder) scan() error {
+	if len(e.out)-e.head < e.next {
+		return nil
+	}
+	e.next *= 2
+	if _, err := scan(e.out[e.head:], 0); errors.Is(err, errTooDeep) {
+		return err
+	}
+	return nil // it is not complete yet
 }
 
 type decoder struct {
