@@ -84,7 +84,7 @@ func allCases() []testCase {
 		transactionCases, rollbackCases, nestingCases, expiryCases, purgingCases,
 		keyCases, outcomeCases, cancellationCases, contentionCases, formatCases,
 		inspectingCases, batchCases, abilityCases, wrapperCases,
-		executeCases, executeInboxCases,
+		executeCases, executeDeadCases, executeInboxCases,
 	} {
 		all = append(all, group...)
 	}
