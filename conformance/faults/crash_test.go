@@ -2,11 +2,11 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/idem-go/idem"
@@ -49,7 +49,7 @@ func TestChildDiesAtThePointThatItIsTold(t *testing.T) {
 	t.Parallel()
 	all := []string{"before Claim", "after Claim", "effect", "before Complete", "after Complete"}
 	for n := range len(all) + 2 {
-		file := filepath.Join(t.TempDir(), fmt.Sprint(n))
+		file := filepath.Join(t.TempDir(), strconv.Itoa(n))
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"="+file)
 		points, killed, err := faults.Crash(t.Context(), cmd, n)

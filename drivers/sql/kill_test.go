@@ -32,9 +32,9 @@ const (
 
 // killSpec is what a process that is to be killed runs.
 type killSpec struct {
-	Path      string // of the database; the ledger is beside it
-	Key       string
-	Guarantee idem.Guarantee
+	Path      string         `json:"path"` // of the database; the ledger is beside it
+	Key       string         `json:"key"`
+	Guarantee idem.Guarantee `json:"guarantee"`
 }
 
 // killProcess runs one operation, with a point after each statement, around
