@@ -114,6 +114,9 @@ func (c *call) enter(ctx context.Context) {
 // runOpen runs the function without protection, because the store failed.
 func (c *call) runOpen(ctx context.Context, store error) error {
 	c.notify(ctx, NoticeFailedOpen, store)
+	c.op.flights.move(&c.flight, landing{phase: phaseRunning, res: driver.ClaimResult{
+		Decision: driver.DecisionInFlight, Fingerprint: c.fingerprint,
+	}})
 	c.enter(ctx)
 	defer func() {
 		c.run.attempt.end()

@@ -15,9 +15,9 @@ const (
 	firstPoll   = 10 * time.Millisecond
 	longestPoll = 250 * time.Millisecond
 
-	// maxAsking bounds how long a call follows another one that has no answer
-	// from the store yet: that one may itself be held up by a transaction
-	// which the follower is in.
+	// maxAsking bounds how long a call that does not wait follows another one that has
+	// no answer from the store yet: that one may itself be held up by a
+	// transaction which the follower is in.
 	maxAsking = time.Second
 
 	// retryUnknown is the hint where nothing tells how long the key is busy:
@@ -70,8 +70,8 @@ func (c *call) lead(ctx context.Context, before landing, at *landing) error {
 			}
 			return err
 		case !c.waits(res, time.Now()):
-			if res.Decision != driver.DecisionInFlight {
-				at.res = res
+			if res.Decision != driver.DecisionInFlight || driver.SameFingerprint(res.Fingerprint, c.fingerprint) {
+				at.res = res // another request could have been granted the claim
 			}
 			at.pollAt = poll.next
 			return c.answer(res)
@@ -105,11 +105,11 @@ func (p *pacer) after(res driver.ClaimResult) time.Time {
 // follow waits for another call of the key in this process. It is done if that
 // gave an answer; else it returns where the other landed, and the store must be asked.
 func (c *call) follow(ctx context.Context, leader *flight) (at landing, done bool, err error) {
-	bound := time.Now().Add(maxAsking)
+	bound := later(time.Now().Add(maxAsking), c.waitUntil)
 	for noticed := false; ; {
 		at, changed := c.op.flights.look(leader)
 		switch {
-		case at.phase == phaseOver && at.res.Decision != 0:
+		case at.phase == phaseOver && at.res.Decision != 0 && !c.waits(at.res, time.Now()):
 			return at, true, c.answer(at.res)
 		case at.phase == phaseOver && at.err != nil && !c.set.failOpen:
 			return at, true, c.fail(ErrStore, at.err)
@@ -119,7 +119,7 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 			// The answer may be there at once, so even a call that does not wait waits for it.
 			changed, err := c.await(ctx, changed, bound)
 			if err == nil && !changed {
-				err = c.inFlight(at.res)
+				err = c.unasked()
 			}
 			if err != nil {
 				return at, true, err
@@ -138,6 +138,14 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 	}
 }
 
+// unasked says that another call has the key, of which the store has not said anything yet.
+func (c *call) unasked() error {
+	e := c.inFlight(driver.ClaimResult{})
+	e.Final, e.RetryAfter = false, retryUnknown
+	e.Detail = "another call in this process asks the store"
+	return e
+}
+
 // await waits for a change until the deadline. It reports whether there was one.
 func (c *call) await(ctx context.Context, changed <-chan struct{}, until time.Time) (bool, error) {
 	timer := time.NewTimer(time.Until(until))
@@ -148,7 +156,7 @@ func (c *call) await(ctx context.Context, changed <-chan struct{}, until time.Ti
 	case <-timer.C:
 		return false, nil
 	case <-ctx.Done():
-		return false, c.cancelled(ctx, ErrInProgress, "the context ended while waiting")
+		return false, c.cancelled(ctx, c.inFlight(driver.ClaimResult{}).Reason, "the context ended while waiting")
 	}
 }
 

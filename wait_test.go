@@ -249,3 +249,96 @@ func TestCancelledLeaderDoesNotEndItsFollowers(t *testing.T) {
 		}
 	})
 }
+
+// after returns a hook that takes the step after d.
+func after(d time.Duration) hook {
+	return func(_ context.Context, do func() error) error { time.Sleep(d); return do() }
+}
+
+func TestFollowerWaitsAsLongAsItWantsForASlowStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, pay := newSpy(t), new(charge)
+		store.claims = append(store.claims, after(5*time.Second))
+		op := operationOn(t, store, idem.AtLeastOnce)
+		var wg sync.WaitGroup
+		for _, wait := range []time.Duration{0, 10 * time.Second} {
+			wg.Go(func() {
+				got, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op), idem.WithWait(wait))
+				if err != nil || got.Amount != 1 {
+					t.Error(wait, got, err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
+
+func TestAnswerIsNotFinalBeforeTheStoreHasSpoken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, pay := newSpy(t), new(charge)
+		store.claims = append(store.claims, func(ctx context.Context, do func() error) error {
+			_ = after(5*time.Second)(ctx, do)
+			return driver.ErrBusy
+		})
+		op := operationOn(t, store, idem.AtMostOnce, idem.WithoutOutcomes())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+			wantError(t, err, idem.ErrStore)
+		})
+		synctest.Wait()
+		_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+		if e := idemError(t, err, idem.ErrOutcomeUnknown); e.Final || !e.Retryable() || e.RetryAfter <= 0 {
+			t.Errorf("%+v", e)
+		}
+		wg.Wait()
+	})
+}
+
+func TestDuplicatesThatDoNotWaitShareOneQuestion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newSpy(t)
+		busy(t, store, idem.AtLeastOnce, time.Minute, nil)
+		op := operationOn(t, store, idem.AtLeastOnce)
+		before := store.claimed.Load()
+		store.claims = append(store.claims, after(20*time.Millisecond))
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				_, err := idem.Execute(t.Context(), "pay-42", new(charge).run, idem.On(op))
+				wantError(t, err, idem.ErrInProgress)
+			})
+		}
+		wg.Wait()
+		if took, n := time.Since(start), store.claimed.Load()-before; took > 20*time.Millisecond || n != 1 {
+			t.Fatalf("%v and %d questions for 100 calls", took, n)
+		}
+	})
+}
+
+func TestDuplicateOfARunThatFailedOpenIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newSpy(t)
+		store.claims = append(store.claims, fails, fails, fails)
+		op := operationOn(t, store, idem.AtLeastOnce, idem.WithFailOpen())
+		leave, over := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(over)
+			_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { <-leave; return nil }, idem.On(op))
+		}()
+		time.Sleep(time.Second)
+		start := time.Now()
+		err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(op))
+		if wantError(t, err, idem.ErrInProgress); time.Since(start) > 0 {
+			t.Errorf("it took %v", time.Since(start))
+		}
+		close(leave)
+		<-over
+	})
+}
