@@ -37,8 +37,7 @@ func (c *call) ask(ctx context.Context, at *landing) (res driver.ClaimResult, ra
 		}
 		return res, false, err
 	}
-	if res.Decision == driver.DecisionUncertain && c.set.reconcile != nil &&
-		driver.SameFingerprint(res.Fingerprint, c.fingerprint) {
+	if c.reconciles(res) {
 		sent = time.Now()
 		if res, err = c.claimUncertain(ctx, res); err != nil {
 			return res, false, err

@@ -27,6 +27,12 @@ type reconcileOption struct {
 // Default: nobody is asked.
 func WithReconcile(f ReconcileFunc) Option { return reconcileOption{reconcile: f} }
 
+// reconciles reports whether the call asks the outside after the answer res.
+func (c *call) reconciles(res driver.ClaimResult) bool {
+	return res.Decision == driver.DecisionUncertain && c.set.reconcile != nil &&
+		driver.SameFingerprint(res.Fingerprint, c.fingerprint)
+}
+
 // claimUncertain claims the uncertain record res, to find out what it is.
 func (c *call) claimUncertain(ctx context.Context, res driver.ClaimResult) (driver.ClaimResult, error) {
 	c.over = res.Fence

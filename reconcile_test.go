@@ -208,3 +208,24 @@ func TestKeyStaysUncertainWhenItsClaimIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+func TestFollowerReconcilesWhatItsLeaderDoesNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, pay := newSpy(t), new(charge)
+		op := operationOn(t, store, idem.AtMostOnce)
+		_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.Canceled }, idem.On(op))
+		store.claims = append(store.claims, after(100*time.Millisecond))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+			wantError(t, err, idem.ErrOutcomeUnknown)
+		})
+		synctest.Wait()
+		var asked atomic.Int64
+		_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op), asks(&asked, idem.NotRun(), nil))
+		if wg.Wait(); err != nil || asked.Load() != 1 || pay.runs.Load() != 1 {
+			t.Fatal(err, asked.Load(), pay.runs.Load())
+		}
+	})
+}

@@ -109,7 +109,7 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 	for noticed := false; ; {
 		at, changed := c.op.flights.look(leader)
 		switch {
-		case at.phase == phaseOver && at.res.Decision != 0 && !c.waits(at.res, time.Now()):
+		case at.phase == phaseOver && at.res.Decision != 0 && !c.waits(at.res, time.Now()) && !c.reconciles(at.res):
 			return at, true, c.answer(at.res)
 		case at.phase == phaseOver && at.err != nil && !c.set.failOpen:
 			return at, true, c.fail(ErrStore, at.err)
