@@ -26,9 +26,8 @@ type flight struct {
 
 // enter makes the caller the only one in this process that asks the database
 // for the key. If another one holds it, enter returns that; as long as another
-// one only asks for it, it waits, without a connection. waited says that
-// another one has ended meanwhile.
-func (fs *flights) enter(ctx context.Context, k driver.Key) (mine, other *flight, waited bool, err error) {
+// one only asks for it, it waits, without a connection.
+func (fs *flights) enter(ctx context.Context, k driver.Key) (mine, other *flight, err error) {
 	for {
 		fs.mu.Lock()
 		f := fs.own[k]
@@ -39,16 +38,15 @@ func (fs *flights) enter(ctx context.Context, k driver.Key) (mine, other *flight
 			}
 			fs.own[k] = f
 			fs.mu.Unlock()
-			return f, nil, waited, nil
+			return f, nil, nil
 		}
 		fs.mu.Unlock()
 		select {
 		case <-f.granted:
-			return nil, f, waited, nil
+			return nil, f, nil
 		case <-f.ended:
-			waited = true
 		case <-ctx.Done():
-			return nil, nil, waited, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 	}
 }

@@ -220,9 +220,11 @@ func TestJoinOnAPoolWithoutAConnectionLeftIsAnErrorNotADeadlock(t *testing.T) {
 	must(t, err)
 	s := &bundle{Store: fresh, t: t, db: b.db, path: b.path}
 	tx := b.db.MustBegin()
-	_, err = s.transact(idemsql.Join(t.Context(), tx), claimOf("x"), effect("x"))
-	if err == nil {
-		t.Error("nobody could know whose transaction it is")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = s.transact(idemsql.Join(ctx, tx), claimOf("x"), effect("x"))
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("nobody could know whose transaction it is, but the run ends with %v", err)
 	}
 	must(t, tx.Rollback())
 	_, err = verify(s.Store)
@@ -312,6 +314,20 @@ func TestInTxHandsTheTransactionOver(t *testing.T) {
 	if _, ok := idemsql.Tx(t.Context()); ok {
 		t.Error("there is a transaction in an empty context")
 	}
+}
+
+// Else its savepoints would be numbered from the beginning again.
+func TestJoiningTheTransactionThatIsThereChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.transact(t.Context(), claimOf("x"), func(ctx context.Context) error {
+		tx, _ := idemsql.Tx(ctx)
+		if idemsql.Join(ctx, tx) != ctx {
+			t.Error("the context is another one")
+		}
+		return nil
+	})
+	must(t, err)
 }
 
 func TestJoinWithoutATransactionPanics(t *testing.T) {

@@ -121,13 +121,17 @@ func TestWhatIsStillNeededIsNotPurged(t *testing.T) {
 	guard := claimOf("guard")
 	guard.OnLapse, guard.Guarantee, guard.Retention = driver.Uncertain, driver.AtMostOnce, driver.RetainForever
 	released := claimOf("released")
-	completed := claimOf("completed")
-	for _, p := range []driver.ClaimParams{live, renewed, lapsed, guard, released, completed} {
+	completed, short := claimOf("completed"), claimOf("short")
+	for _, p := range []driver.ClaimParams{live, renewed, lapsed, guard, released, completed, short} {
 		s.mustClaim(p, driver.DecisionClaimed)
 	}
 	_, err := s.Release(t.Context(), releaseOf(released))
 	must(t, err)
 	s.mustComplete(completed, "x") // kept for an hour
+	c := completionOf(short, "x")
+	c.Retention = time.Millisecond
+	_, err = s.Complete(t.Context(), c)
+	must(t, err)
 	if n := purge(); n != 0 {
 		t.Errorf("%d new records were purged", n)
 	}
@@ -138,8 +142,8 @@ func TestWhatIsStillNeededIsNotPurged(t *testing.T) {
 	_, err = s.Renew(t.Context(), renewalOf(renewed, time.Hour))
 	must(t, err)
 	age(2 * time.Minute)
-	if n := purge(); n != 2 { // lapsed and released
-		t.Errorf("%d records were purged, want those that lapsed and were released", n)
+	if n := purge(); n != 3 { // lapsed, released and short
+		t.Errorf("%d records were purged, want those that lapsed, were released and had a short retention", n)
 	}
 	age(30 * time.Minute)
 	if n := purge(); n != 0 {

@@ -123,19 +123,6 @@ func TestAnOutcomeComesBackByteForByte(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatSQLiteCannotHoldIsTooLarge(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	p := claimOf("x")
-	s.mustClaim(p, driver.DecisionClaimed)
-	c := completionOf(p, "x")
-	c.Outcome = make([]byte, 1_000_000_000) // never touched, so never there
-	if _, err := s.Complete(t.Context(), c); !errors.Is(err, driver.ErrTooLarge) {
-		t.Errorf("%v is not ErrTooLarge", err)
-	}
-	s.mustComplete(p, "x")
-}
-
 // S7.
 func TestKeysAreBytes(t *testing.T) {
 	t.Parallel()
@@ -229,6 +216,13 @@ func TestABatchOfRenewalsAnswersEachAsRenewDoes(t *testing.T) {
 		if got := res.Renewals[i]; !errors.Is(got.Err, want) || want == nil && got.Result.LeaseLeft != time.Hour {
 			t.Errorf("renewal %d: %+v, want %v", i, got, want)
 		}
+	}
+	res, err = s.RenewBatch(t.Context(), driver.RenewBatchParams{Renewals: []driver.RenewParams{renewalOf(stale, 24*time.Hour)}})
+	if err != nil || !errors.Is(res.Renewals[0].Err, driver.ErrLost) {
+		t.Errorf("a stale renewal alone: %+v, %v", res, err)
+	}
+	if left := s.inspect("held").LeaseLeft; left > time.Hour {
+		t.Errorf("a stale renewal has prolonged the lease to %v", left)
 	}
 	if res, err := s.RenewBatch(t.Context(), driver.RenewBatchParams{}); err != nil || len(res.Renewals) != 0 {
 		t.Errorf("an empty batch: %v, %v", res, err)

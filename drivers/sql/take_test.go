@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,12 +12,10 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
-// Rule 1: a read never grants. What was read must still be so, by the clock of
-// the statement that takes the record.
-func TestTakeChecksTheVerdictAgain(t *testing.T) {
-	t.Parallel()
+func newStore(t *testing.T) *Store {
+	t.Helper()
 	db := sqlx.MustOpen("sqlite", SQLiteDSN(filepath.Join(t.TempDir(), "x.db")))
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	s, err := New(db)
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +23,14 @@ func TestTakeChecksTheVerdictAgain(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// Rule 1: a read never grants. What was read must still be so, by the clock of
+// the statement that takes the record.
+func TestTakeChecksTheVerdictAgain(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
 	old := driver.ClaimParams{
 		Key: driver.Key{Scope: "s", ID: "x"}, Token: driver.Token{1}, Lease: time.Millisecond,
 		OnLapse: driver.TakeOver, Guarantee: driver.AtLeastOnce, Format: 1,
@@ -59,5 +66,31 @@ func TestTakeChecksTheVerdictAgain(t *testing.T) {
 	}
 	if res, err := in.take(t.Context(), a, seen, v); err != nil || res.Decision != driver.DecisionClaimed {
 		t.Errorf("what was read is still so, but the record is not taken: %+v, %v", res, err)
+	}
+}
+
+// With a limit of three bytes, since a billion would take a while.
+func TestAnOutcomeThatTheDatabaseCannotHoldIsTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	small := *s.dialect
+	small.maxOutcome = 3
+	s.dialect = &small
+	p := driver.ClaimParams{
+		Key: driver.Key{Scope: "s", ID: "x"}, Token: driver.Token{1}, Lease: time.Minute,
+		OnLapse: driver.TakeOver, Guarantee: driver.AtLeastOnce, Format: 1,
+	}
+	if _, err := s.Claim(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	c := driver.CompleteParams{
+		Key: p.Key, Token: p.Token, To: driver.StateCompleted, Outcome: []byte("1234"), Retention: time.Hour, Format: 1,
+	}
+	if _, err := s.Complete(t.Context(), c); !errors.Is(err, driver.ErrTooLarge) {
+		t.Errorf("%v is not ErrTooLarge", err)
+	}
+	c.Outcome = []byte("123")
+	if _, err := s.Complete(t.Context(), c); err != nil {
+		t.Errorf("the claim has gone with the outcome that was too large: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func (s *Store) Transact(
 	if t != nil {
 		return s.join(ctx, t, &p.Claim, fn)
 	}
-	f, other, waited, err := s.flights.enter(ctx, p.Claim.Key)
+	f, other, err := s.flights.enter(ctx, p.Claim.Key)
 	if err != nil {
 		return driver.TransactResult{}, s.failed("transact", err)
 	}
@@ -41,7 +41,7 @@ func (s *Store) Transact(
 
 	a := s.claimArgs(&p.Claim)
 	var seen *record
-	if waited || s.readFirst(p.Claim.Key) {
+	if s.readFirst(p.Claim.Key) {
 		var res driver.ClaimResult
 		seen, res, err = session{Store: s}.look(ctx, &p.Claim, a)
 		if err != nil {
