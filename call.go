@@ -83,7 +83,7 @@ func (c *call) prepare(ctx context.Context, key string, opts []ExecuteOption) er
 	if blank(key) {
 		return c.fail(ErrInvalidKey, errors.New("the key is blank: use what identifies the request, an order's number for example"))
 	}
-	if c.typ, err = c.op.resultType(c.work.resultType(), c.set.codec); err != nil {
+	if c.typ, err = c.op.resultType(c.work.resultType(), &c.set); err != nil {
 		return c.fail(ErrConfig, err)
 	}
 	c.key = driver.Key{Scope: scope, ID: shorten(key)}

@@ -79,6 +79,7 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 			return nil, configError(alias, "%v", err)
 		}
 	}
+	op.defaults.ownCodec = true
 	op.scope = joinScope(op.space)
 	return op, nil
 }

@@ -185,7 +185,7 @@ func (c *call) lacks(ability string) error {
 // encodeFound returns the stored form of a value that no function returned.
 func (c *call) encodeFound(v any) ([]byte, error) {
 	t := reflect.TypeOf(v)
-	typ, err := c.op.resultType(t, c.set.codec)
+	typ, err := c.op.resultType(t, &c.set)
 	if err != nil {
 		return nil, err
 	}

@@ -239,6 +239,24 @@ func TestPanicOfATransformNeitherRunsAgainNorTakesTheAnswer(t *testing.T) {
 	}
 }
 
+// listed is a codec that cannot be compared.
+type listed struct {
+	codec.Codec
+	_ []string
+}
+
+func TestCodecNeedNotBeComparable(t *testing.T) {
+	t.Parallel()
+	op, pay := newOperation(t, idem.AtLeastOnce, idem.WithCodec(listed{Codec: codec.JSON()})), new(charge)
+	for range 2 {
+		for _, opts := range [][]idem.ExecuteOption{nil, {idem.WithCodec(listed{Codec: codec.MessagePack()})}} {
+			if got, err := idem.Execute(t.Context(), "pay-42", pay.run, append(opts, idem.On(op))...); err != nil || got.Amount != 1 {
+				t.Fatal(got, err)
+			}
+		}
+	}
+}
+
 // pointerError panics if it is nil, as a function may return it by mistake.
 type pointerError struct{ Text string }
 

@@ -15,9 +15,8 @@ type resultType struct {
 }
 
 // resultType checks the type of a result and names it.
-func (op *Operation) resultType(t reflect.Type, c codec.Codec) (resultType, error) {
-	own := c == op.defaults.codec
-	if own {
+func (op *Operation) resultType(t reflect.Type, s *settings) (resultType, error) {
+	if s.ownCodec {
 		if known, ok := op.types.Load(t); ok {
 			r := known.(resultType) //nolint:forcetypeassert // nothing else is stored
 			return r, r.err
@@ -27,10 +26,10 @@ func (op *Operation) resultType(t reflect.Type, c codec.Codec) (resultType, erro
 	if !ok {
 		r.name = typeName(t)
 	}
-	if checker, ok := c.(codec.TypeChecker); ok {
+	if checker, ok := s.codec.(codec.TypeChecker); ok {
 		r.err = checker.CheckType(t)
 	}
-	if own {
+	if s.ownCodec {
 		op.types.Store(t, r)
 	}
 	return r, r.err

@@ -32,6 +32,7 @@ type settings struct {
 	policy     FailurePolicy
 	classifier ClassifierFunc
 	codec      codec.Codec
+	ownCodec   bool // it is the operation's
 	readers    []codec.Codec
 	observer   Observer
 	failOpen   bool
@@ -139,7 +140,7 @@ func (s *settings) setCodec(o codecOption) error {
 			return fmt.Errorf("WithCodec: the codec %T has no name: return one that no other codec uses", c)
 		}
 	}
-	s.codec, s.readers = o.write, o.read
+	s.codec, s.readers, s.ownCodec = o.write, o.read, false
 	return nil
 }
 

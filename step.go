@@ -72,7 +72,7 @@ func (c *call) step(ctx context.Context, parent *call, path string) (err error) 
 	c.set.observer = Observer{}
 	// A run that took over may find the step still leased to the owner before.
 	c.set.wait = 2 * c.set.leaseTTL
-	if c.typ, err = c.op.resultType(c.work.resultType(), c.set.codec); err != nil {
+	if c.typ, err = c.op.resultType(c.work.resultType(), &c.set); err != nil {
 		return c.fail(ErrConfig, err)
 	}
 	c.key = driver.Key{

@@ -42,7 +42,7 @@ func Wrap[In, Out any](
 	if _, err := probe.apply(w.opts); err != nil {
 		return nil, configError(op.alias, "Wrap: %v", err)
 	}
-	if _, err := op.resultType(reflect.TypeFor[Out](), probe.set.codec); err != nil {
+	if _, err := op.resultType(reflect.TypeFor[Out](), &probe.set); err != nil {
 		return nil, configError(op.alias, "Wrap: %v", err)
 	}
 	return func(ctx context.Context, in In) (Out, error) {
