@@ -147,10 +147,10 @@ func (c *call) apply(opts []ExecuteOption) (string, error) {
 			if !known {
 				return "", errNil("Execute")
 			}
-			if err := c.set.check(c.op.caps); err != nil {
-				return "", err
-			}
 		}
+	}
+	if err := c.set.check(c.op.caps); err != nil {
+		return "", err
 	}
 	if nested == nil {
 		return c.op.scope, nil

@@ -21,6 +21,19 @@ type declares struct {
 
 func (d *declares) Capabilities() driver.Capabilities { return d.caps }
 
+func TestOptionsOfACallAreCheckedTogether(t *testing.T) {
+	t.Parallel()
+	op := newOperation(t, idem.AtLeastOnce)
+	ttl, longest := idem.WithLeaseTTL(2*time.Hour), idem.WithMaxLease(3*time.Hour)
+	for _, opts := range [][]idem.ExecuteOption{{ttl, longest}, {longest, ttl}} {
+		if err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, append(opts, idem.On(op))...); err != nil {
+			t.Error(err)
+		}
+	}
+	err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(op), ttl)
+	wantError(t, err, idem.ErrConfig)
+}
+
 func TestWrongOperationIsRefusedWithWhatToWriteInstead(t *testing.T) {
 	t.Parallel()
 	memory := newMemory(t)
