@@ -66,10 +66,13 @@ func (op *Operation) Resolve(ctx context.Context, key string, o Outcome, opts ..
 	if err != nil {
 		return err
 	}
+	c.enter(ctx) // for notices
 	p := driver.ResolveParams{
 		Key: c.key, Action: o.action, Retention: c.set.retention, Tombstone: op.tombstone, Format: recordFormat,
 	}
 	switch {
+	case o.action == driver.ResolveCompleted && o.err == nil && o.value == nil:
+		return c.fail(ErrConfig, errors.New("Failed(nil): give the error that it failed with, or use Succeeded"))
 	case o.err != nil:
 		p.Outcome = c.encodeFailure(o.err)
 		p.Retention = c.retention(true)

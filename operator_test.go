@@ -74,6 +74,7 @@ func TestResolveIsRefusedForWhatIsNotUncertain(t *testing.T) {
 	for says, err := range map[string]error{
 		"look at it again":           op.Resolve(t.Context(), "pay-42", idem.NotRun(), idem.IfFence(rec.Fence+1)),
 		"there is no record":         op.Resolve(t.Context(), "pay-43", idem.NotRun()),
+		"Failed(nil)":                op.Resolve(t.Context(), "pay-42", idem.Failed(nil)),
 		"the outcome is empty":       op.Resolve(t.Context(), "pay-42", idem.Outcome{}),
 		"a fence is above 0":         op.Resolve(t.Context(), "pay-42", idem.NotRun(), idem.IfFence(0)),
 		"cannot be stored":           op.Resolve(t.Context(), "pay-42", idem.Succeeded(make(chan int))),

@@ -51,6 +51,8 @@ func (c *call) reconcile(claim driver.ClaimResult) (t transition, done bool, err
 		return t, false, nil
 	case o.action != driver.ResolveCompleted:
 		return t, true, c.unreconciled(errors.New("WithReconcile: the outcome is empty: use Succeeded, Failed or NotRun"))
+	case o.err == nil && o.value == nil:
+		return t, true, c.unreconciled(errors.New("WithReconcile: Failed(nil): give the error that it failed with"))
 	case o.err != nil:
 		t = transition{failure: o.err, outcome: c.encodeFailure(o.err), retention: c.retention(true)}
 	default:

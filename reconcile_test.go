@@ -64,6 +64,7 @@ func TestKeyStaysUncertainWhenNobodyCanSay(t *testing.T) {
 	cause := errors.New("the provider is down")
 	for name, opt := range map[string]idem.Option{
 		"an error":      asks(new(atomic.Int64), idem.Outcome{}, cause),
+		"no error":      asks(new(atomic.Int64), idem.Failed(nil), nil),
 		"no outcome":    asks(new(atomic.Int64), idem.Outcome{}, nil),
 		"another type":  asks(new(atomic.Int64), idem.Succeeded("text"), nil),
 		"not storeable": asks(new(atomic.Int64), idem.Succeeded(make(chan int)), nil),

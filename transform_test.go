@@ -68,6 +68,27 @@ func TestSealedOutcomesHideValuesFailuresAndSteps(t *testing.T) { // CASES C11
 	}
 }
 
+// unsealed cannot seal.
+type unsealed struct{ codec.Transform }
+
+func (unsealed) Name() string                                { return "unsealed" }
+func (unsealed) Seal([]byte, []byte, []byte) ([]byte, error) { return nil, errors.New("no key") }
+
+func TestResolutionThatCannotBeSealedSaysSoToTheObserver(t *testing.T) {
+	t.Parallel()
+	told := 0
+	op := newOperation(t, idem.AtMostOnce, idem.WithTransforms(unsealed{}),
+		idem.WithObserver(idem.Observer{Notice: func(ctx context.Context, n idem.Notice) {
+			if _, ok := ctx.Deadline(); n.Kind == idem.NoticeNotRecorded && !ok { // the context can be used
+				told++
+			}
+		}}))
+	_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.Canceled }, idem.On(op))
+	if err := op.Resolve(context.Background(), "pay-42", idem.Failed(errDeclined)); err != nil || told != 1 {
+		t.Fatal(err, told)
+	}
+}
+
 func TestSealedOutcomeIsReadAfterRotationAndNeverRunAgain(t *testing.T) { // CASES C11
 	t.Parallel()
 	store, pay := newMemory(t), new(charge)
