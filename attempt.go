@@ -10,7 +10,9 @@ import (
 // Attempt is one run of an operation's function. Its methods are called
 // concurrently, while the function runs.
 type Attempt struct {
-	call *call
+	call   *call
+	fence  int64
+	number int
 
 	mu          sync.Mutex
 	ended       bool
@@ -51,10 +53,10 @@ func (a *Attempt) Key() string { return a.call.info.Key }
 // that of every run of the key before. An effect that keeps the highest fence
 // it has seen can refuse a run that has lost its lease. (See M. Kleppmann, "How to do
 // distributed locking", 2016.) It is 0 in a run that failed open.
-func (a *Attempt) Fence() int64 { return a.call.info.Fence }
+func (a *Attempt) Fence() int64 { return a.fence }
 
 // Number returns which attempt of the key's current generation this is, from 1.
-func (a *Attempt) Number() int { return a.call.info.Attempt }
+func (a *Attempt) Number() int { return a.number }
 
 // Extend prolongs the lease to at least d from now, for a step that is known to
 // take long. It never goes beyond [WithMaxLease]. It returns an [*Error] of
@@ -80,10 +82,7 @@ func (a *Attempt) Retain(d time.Duration) error {
 	if err := checkDuration("Retain", d); err != nil {
 		return a.call.fail(ErrConfig, err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.retain = d
-	return nil
+	return a.ask(func() { a.retain = d })
 }
 
 // DoNotRecord makes the call return its value without storing it: a lease is
@@ -93,9 +92,17 @@ func (a *Attempt) DoNotRecord() error {
 	if a.call.op.guarantee == ExactlyOnce {
 		return a.call.fail(ErrConfig, errors.New("DoNotRecord in an ExactlyOnce run: return an error to roll back"))
 	}
+	return a.ask(func() { a.doNotRecord = true })
+}
+
+// ask notes what the function asks for, which is too late once it has returned.
+func (a *Attempt) ask(note func()) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.doNotRecord = true
+	if a.ended {
+		return a.call.fail(ErrConfig, errors.New("the function has returned"))
+	}
+	note()
 	return nil
 }
 

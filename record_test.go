@@ -180,6 +180,16 @@ func TestDoNotRecordFreesALeaseAndLeavesAGuardUncertain(t *testing.T) {
 	}
 }
 
+func TestNothingCanBeAskedForAfterTheReturn(t *testing.T) {
+	t.Parallel()
+	op := newOperation(t, idem.AtLeastOnce)
+	var a *idem.Attempt
+	_ = idem.Do(t.Context(), "pay-42", func(ctx context.Context) error { a, _ = idem.FromContext(ctx); return nil }, idem.On(op))
+	wantError(t, a.DoNotRecord(), idem.ErrConfig)
+	wantError(t, a.Retain(time.Hour), idem.ErrConfig)
+	wantError(t, a.Extend(t.Context(), time.Hour), idem.ErrLeaseLost)
+}
+
 func TestFailOpenRunsOnlyWhenTheStoreCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

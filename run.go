@@ -108,7 +108,7 @@ func (c *call) enter(ctx context.Context) {
 		c.run = new(runContext) // run again: the first one's may still be in use
 	}
 	c.run.parent = ctx
-	c.run.attempt.call = c
+	c.run.attempt.call, c.run.attempt.fence, c.run.attempt.number = c, c.info.Fence, c.info.Attempt
 }
 
 // runOpen runs the function without protection, because the store failed.

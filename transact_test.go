@@ -159,6 +159,26 @@ func TestConflictRunsTheWholeTransactionAgain(t *testing.T) { // CASES S3
 	l.wantOnce(t, op)
 }
 
+func TestRunThatWasRolledBackKeepsItsFence(t *testing.T) {
+	t.Parallel()
+	l := newLedger(t)
+	op := operationOn(t, l, idem.ExactlyOnce)
+	var first *idem.Attempt
+	var fence int64
+	_, err := idem.Execute(t.Context(), "pay-42", func(ctx context.Context) (receipt, error) {
+		if first == nil {
+			first, _ = idem.FromContext(ctx)
+			fence = first.Fence()
+			time.Sleep(time.Millisecond) // fences count microseconds
+			return receipt{}, driver.ErrConflict
+		}
+		return book(ctx)
+	}, idem.On(op))
+	if err != nil || fence == 0 || first.Fence() != fence {
+		t.Fatalf("%v: the run has the fence %d, then %d", err, fence, first.Fence())
+	}
+}
+
 func TestUndecidedCommitIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
