@@ -63,6 +63,9 @@ func (c *call) begin(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return c.cancelled(ctx, ErrStore, "the context ended before the call")
 	}
+	if err, ok := c.answerLocally(); ok {
+		return err
+	}
 	return c.answerOrRun(ctx)
 }
 

@@ -12,6 +12,7 @@ import (
 const (
 	maxFirstAllocs  = 8
 	maxReplayAllocs = 4
+	maxLocalAllocs  = 0 // a replay from the local cache
 )
 
 func TestCallsAllocateLittle(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
@@ -32,6 +33,14 @@ func TestCallsAllocateLittle(t *testing.T) { //nolint:paralleltest // it counts 
 				t.Fatal(got, err)
 			}
 		})
+	}
+	cached := newOperation(t, idem.AtLeastOnce, idem.WithLocalCache(10))
+	if local := testing.AllocsPerRun(runs, func() {
+		if got, err := idem.Execute(t.Context(), "pay-42", charge, idem.On(cached)); err != nil || got != want {
+			t.Fatal(got, err)
+		}
+	}); local > maxLocalAllocs {
+		t.Errorf("a replay from the local cache allocates %v objects, at most %d are allowed", local, maxLocalAllocs)
 	}
 	if first := count(); first > maxFirstAllocs {
 		t.Errorf("a first call allocates %v objects, at most %d are allowed", first, maxFirstAllocs)

@@ -39,6 +39,7 @@ type landing struct {
 	res    driver.ClaimResult
 	err    error     // over: the store's failure, the same for all who waited for its answer
 	pollAt time.Time // waiting: when the store is asked next
+	asked  time.Time // when the store was asked for res
 }
 
 // enter makes f the flight of the key, or returns the one that there is.

@@ -23,6 +23,15 @@ import (
 //
 // No goroutine outlives the call.
 func Execute[T any](ctx context.Context, key string, fn func(context.Context) (T, error), opts ...ExecuteOption) (T, error) {
+	if fn != nil {
+		if v, ok := localValue[T](ctx, key, opts); ok {
+			return v, nil
+		}
+	}
+	return executeFully(ctx, key, fn, opts)
+}
+
+func executeFully[T any](ctx context.Context, key string, fn func(context.Context) (T, error), opts []ExecuteOption) (T, error) {
 	r := runner[T]{fn: fn}
 	err := execute(ctx, key, &r, opts)
 	return r.value, err
@@ -66,6 +75,7 @@ type work interface {
 	callable() bool
 	invoke(ctx context.Context) error // runs the function and keeps its value
 	target() any                      // a pointer to the value
+	copied() any                      // the value itself
 	reset()                           // zeroes the value
 	resultType() reflect.Type
 }
@@ -73,6 +83,7 @@ type work interface {
 func (r *runner[T]) state() *call             { return &r.call }
 func (r *runner[T]) callable() bool           { return r.fn != nil }
 func (r *runner[T]) target() any              { return &r.value }
+func (r *runner[T]) copied() any              { return r.value }
 func (r *runner[T]) resultType() reflect.Type { return reflect.TypeFor[T]() }
 
 func (r *runner[T]) reset() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
+	"github.com/idem-go/idem/internal/cache"
 )
 
 // Alias names an operation: it picks one from the registry in the context, and
@@ -39,6 +40,7 @@ type Operation struct {
 	typeNames       map[reflect.Type]resultType
 	logger          *slog.Logger // nil: slog.Default()
 
+	local     *cache.Cache[driver.Key, localOutcome] // nil: off
 	inner     bool       // of the steps of another operation
 	stepsOnce sync.Once  // of stepsOp
 	stepsOp   *Operation // see steps
@@ -73,6 +75,9 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 	}
 	if op.withoutOutcomes && op.defaults.reconcile != nil {
 		return nil, configError(alias, "WithoutOutcomes and WithReconcile: a guard that stores no outcomes has none to ask for: leave one out")
+	}
+	if op.withoutOutcomes && op.local != nil {
+		return nil, configError(alias, "WithoutOutcomes and WithLocalCache: there are no outcomes to keep: leave one out")
 	}
 	for _, r := range op.replayables {
 		if err := r.check(op.defaults.codec); err != nil {

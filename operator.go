@@ -155,6 +155,9 @@ func (c *call) resolve(ctx context.Context, p driver.ResolveParams, fence int64)
 		p.Fence = rec.Fence
 	}
 	res, err := r.Resolve(ctx, p)
+	if c.op.local != nil {
+		c.op.local.Delete(c.key)
+	}
 	if err != nil {
 		return c.storeError(ctx, err)
 	}

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/idem-go/idem/driver"
 )
@@ -18,6 +19,7 @@ func (c *call) record(ctx context.Context, t transition, claim driver.ClaimResul
 		Retention: t.retention, Tombstone: c.op.tombstone, Format: recordFormat,
 	}
 	for try := 1; ; try++ {
+		at.asked = time.Now()
 		res, err := c.op.driver.Complete(settling, p)
 		switch {
 		case err == nil:

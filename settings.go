@@ -204,6 +204,8 @@ func (op *Operation) set(o OperationOption) error {
 		return op.setReplayable(o.replayable)
 	case transformsOption:
 		return op.setTransforms(o.transforms)
+	case localCacheOption:
+		return op.setLocalCache(o.n)
 	case fingerprintKeyOption:
 		return op.setFingerprintKey(o.secret)
 	case typeNameOption:

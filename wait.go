@@ -48,7 +48,10 @@ func (c *call) answerOrRun(ctx context.Context) error {
 // leadFlight leads, and leaves the answer to the followers.
 func (c *call) leadFlight(ctx context.Context, before landing) error {
 	var at landing
-	defer func() { c.op.flights.leave(c.key, &c.flight, at) }()
+	defer func() {
+		c.op.remember(c.key, at.res, at.asked)
+		c.op.flights.leave(c.key, &c.flight, at)
+	}()
 	return c.lead(ctx, before, &at)
 }
 
@@ -60,6 +63,7 @@ func (c *call) lead(ctx context.Context, before landing, at *landing) error {
 		if !sleep(ctx, time.Until(earlier(poll.next, c.waitUntil))) {
 			return c.cancelled(ctx, c.inFlight(before.res).Reason, "the context ended while waiting")
 		}
+		at.asked = time.Now()
 		res, ran, err := c.ask(ctx, at)
 		switch {
 		case ran:

@@ -25,9 +25,9 @@ var want = receipt{Amount: 500, ID: "ch_1"}
 
 func charge(context.Context) (receipt, error) { return want, nil }
 
-func operation(b *testing.B, d driver.Driver, g idem.Guarantee) *idem.Operation {
+func operation(b *testing.B, d driver.Driver, g idem.Guarantee, opts ...idem.OperationOption) *idem.Operation {
 	b.Helper()
-	op, err := idem.NewOperation("payments", d, g)
+	op, err := idem.NewOperation("payments", d, g, opts...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -92,16 +92,17 @@ func BenchmarkCodec(b *testing.B) {
 }
 
 func BenchmarkMemory(b *testing.B) {
-	open := func(b *testing.B) *idem.Operation {
+	open := func(b *testing.B, opts ...idem.OperationOption) *idem.Operation {
 		b.Helper()
 		store, err := idemmemory.New(idemmemory.WithMaxRecords(max(b.N, 1)))
 		if err != nil {
 			b.Fatal(err)
 		}
-		return operation(b, store, idem.AtLeastOnce)
+		return operation(b, store, idem.AtLeastOnce, opts...)
 	}
 	b.Run("first", func(b *testing.B) { first(b, open(b), charge) })
 	b.Run("replay", func(b *testing.B) { replay(b, open(b)) })
+	b.Run("replay/local", func(b *testing.B) { replay(b, open(b, idem.WithLocalCache(100))) })
 }
 
 // BenchmarkSQLite has, beside each kind of call, the statements that a careful
