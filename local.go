@@ -57,7 +57,7 @@ func (op *Operation) remember(key driver.Key, res driver.ClaimResult, asked time
 }
 
 // answerLocally answers the call from memory, if it can.
-func (c *call) answerLocally() (err error, ok bool) { //nolint:revive // the error is the answer
+func (c *call) answerLocally() (err error, ok bool) {
 	if c.op.local == nil {
 		return nil, false
 	}

@@ -41,9 +41,9 @@ type Operation struct {
 	logger          *slog.Logger // nil: slog.Default()
 
 	local     *cache.Cache[driver.Key, localOutcome] // nil: off
-	inner     bool       // of the steps of another operation
-	stepsOnce sync.Once  // of stepsOp
-	stepsOp   *Operation // see steps
+	inner     bool                                   // of the steps of another operation
+	stepsOnce sync.Once                              // of stepsOp
+	stepsOp   *Operation                             // see steps
 
 	types   sync.Map // reflect.Type to resultType, for the default codec
 	flights flights
