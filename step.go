@@ -30,8 +30,13 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 	return r.value, err
 }
 
-// stepPath is the path of the step that a context belongs to.
-type stepPath struct{}
+// stepPath is the step that a context belongs to.
+type stepPath struct {
+	run  *Attempt // whose step it is: a run that is made inside a step has steps of its own
+	path string
+}
+
+type stepKey struct{}
 
 func executeStep(ctx context.Context, name string, w work) error {
 	a, ok := FromContext(ctx)
@@ -43,8 +48,11 @@ func executeStep(ctx context.Context, name string, w work) error {
 	c.work = w
 	c.op, c.outer = parent.op.steps(), a
 	c.info = Info{Operation: parent.op.alias, Key: parent.info.Key}
-	outer, _ := ctx.Value(stepPath{}).(string)
-	path := appendPart(outer, name)
+	outer, _ := ctx.Value(stepKey{}).(stepPath)
+	if outer.run != a {
+		outer.path = ""
+	}
+	path := appendPart(outer.path, name)
 	switch {
 	case blank(name):
 		return c.fail(ErrConfig, errors.New("a step's name is blank: name what it does"))
@@ -55,7 +63,7 @@ func executeStep(ctx context.Context, name string, w work) error {
 	case !a.addStep(path):
 		return c.fail(ErrConfig, fmt.Errorf("the step %q runs twice in this run: give each its own name", name))
 	}
-	ctx = context.WithValue(ctx, stepPath{}, path)
+	ctx = context.WithValue(ctx, stepKey{}, stepPath{run: a, path: path})
 	if parent.op.guarantee == ExactlyOnce || parent.info.Fence == 0 { // 0: it failed open
 		return w.invoke(ctx)
 	}

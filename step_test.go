@@ -142,6 +142,24 @@ func TestStepsNestAndRunInParallel(t *testing.T) {
 	}
 }
 
+func TestRunInsideAStepHasStepsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	op, runs := newOperation(t, idem.AtLeastOnce), 0
+	refund := func(ctx context.Context, fail error) error {
+		return idem.Do(ctx, "refund-42", func(ctx context.Context) error {
+			_, err := idem.Step(ctx, "send", func(context.Context) (int, error) { runs++; return 0, nil })
+			return errors.Join(err, fail)
+		}, idem.On(op))
+	}
+	_ = idem.Do(t.Context(), "pay-42", func(ctx context.Context) error {
+		_, err := idem.Step(ctx, "refund", func(ctx context.Context) (int, error) { return 0, refund(ctx, context.DeadlineExceeded) })
+		return err
+	}, idem.On(op))
+	if err := refund(t.Context(), nil); err != nil || runs != 1 {
+		t.Fatalf("%v: the step ran %d times, since its run was begun somewhere else", err, runs)
+	}
+}
+
 func TestStepsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	one := func(context.Context) (int, error) { return 1, nil }
