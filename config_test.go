@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -116,6 +117,7 @@ func TestWrongCallIsRefusedBeforeAnythingRan(t *testing.T) {
 		{"k", []idem.ExecuteOption{idem.WithMaxLease(time.Second)}, idem.ErrConfig, "longer than WithMaxLease"},
 		{"k", []idem.ExecuteOption{idem.WithFingerprint(make(chan int))}, idem.ErrConfig, "use WithFingerprintBytes"},
 		{"k", []idem.ExecuteOption{idem.WithFingerprint(receipt{}, "amuont")}, idem.ErrConfig, "none of the fields"},
+		{"k", []idem.ExecuteOption{idem.WithFingerprint(json.RawMessage(`{"a":1,"a":2}`), "a")}, idem.ErrConfig, "occurs twice"}, // CASES K3
 		{"k", []idem.ExecuteOption{nil}, idem.ErrConfig, "nil is no option"},
 	}
 	for _, row := range rows {

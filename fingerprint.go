@@ -69,14 +69,17 @@ func (p payload) fingerprint(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the fingerprint's value cannot be written as JSON (use WithFingerprintBytes): %w", err)
 	}
-	if len(p.fields) > 0 {
-		if doc, err = selectFields(doc, p.fields); err != nil {
-			return nil, err
-		}
-	}
 	form, err := canonical.Append(nil, doc)
 	if err != nil {
 		return nil, fmt.Errorf("the fingerprint's value has no canonical form (use WithFingerprintBytes): %w", err)
+	}
+	if len(p.fields) > 0 { // of a document in which no member occurs twice
+		if doc, err = selectFields(doc, p.fields); err != nil {
+			return nil, err
+		}
+		if form, err = canonical.Append(form[:0], doc); err != nil {
+			return nil, err
+		}
 	}
 	return digest(key, kindJSON, form), nil
 }
