@@ -102,8 +102,8 @@ func (c *call) findOperation(ctx context.Context, opts []ExecuteOption) (err err
 	for _, o := range opts {
 		switch o := o.(type) {
 		case onOption:
-			if o.op == nil || c.op != nil {
-				return c.fail(ErrConfig, errors.New("On takes one operation, which is not nil"))
+			if !o.op.built() || c.op != nil {
+				return c.fail(ErrConfig, errors.New("On takes one operation, which is not nil and comes from NewOperation"))
 			}
 			c.op = o.op
 		case Alias:

@@ -22,6 +22,41 @@ type declares struct {
 
 func (d *declares) Capabilities() driver.Capabilities { return d.caps }
 
+func TestOperationThatWasNotBuiltIsRefused(t *testing.T) {
+	t.Parallel()
+	op := new(idem.Operation)
+	fn := func(context.Context, int) (int, error) { return 0, nil }
+	_, _, inspect := op.Inspect(t.Context(), "pay-42")
+	_, registry := idem.NewRegistry(op)
+	_, wrap := idem.Wrap(op, func(int) (string, error) { return "", nil }, fn)
+	for _, err := range []error{
+		idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(op)),
+		op.Forget(t.Context(), "pay-42"), inspect, registry, wrap,
+	} {
+		wantError(t, err, idem.ErrConfig)
+	}
+}
+
+// wrapper wraps nothing.
+type wrapper struct{ driver.Driver }
+
+func (wrapper) Unwrap() driver.Driver { return nil }
+
+// holder can be compared by its type, but not with what it holds.
+type holder struct {
+	driver.Driver
+	any
+}
+
+func TestDriversThatCannotBeComparedAreRefused(t *testing.T) {
+	t.Parallel()
+	if _, err := idem.NewOperation("payments", wrapper{newMemory(t)}, idem.AtLeastOnce); err != nil {
+		t.Error(err)
+	}
+	_, err := idem.NewOperation("payments", holder{newMemory(t), []int{}}, idem.AtLeastOnce)
+	wantError(t, err, idem.ErrConfig)
+}
+
 func TestOptionsOfACallAreCheckedTogether(t *testing.T) {
 	t.Parallel()
 	op := newOperation(t, idem.AtLeastOnce)

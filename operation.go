@@ -97,7 +97,7 @@ func (op *Operation) adopt(d driver.Driver) error {
 	case op.caps.Contract < 1 || op.caps.Contract > driver.ContractVersion:
 		return configError(op.alias, "the driver %T was written for version %d of the contract, this package for %d: "+
 			"use versions of both that match", d, op.caps.Contract, driver.ContractVersion)
-	case !reflect.TypeOf(op.base).Comparable():
+	case !reflect.ValueOf(op.base).Comparable():
 		return configError(op.alias, "the driver %T cannot be compared: pass a pointer to it", op.base)
 	case op.guarantee < AtLeastOnce || op.guarantee > ExactlyOnce:
 		return configError(op.alias, "%v is no guarantee: use AtLeastOnce, AtMostOnce or ExactlyOnce", op.guarantee)
@@ -115,6 +115,9 @@ func (op *Operation) adopt(d driver.Driver) error {
 	op.tx = tx
 	return nil
 }
+
+// built reports whether the operation comes from NewOperation.
+func (op *Operation) built() bool { return op != nil && op.driver != nil }
 
 // Alias returns the operation's name.
 func (op *Operation) Alias() Alias { return op.alias }
@@ -170,7 +173,7 @@ func (op *Operation) overlaps(other *Operation) bool {
 func unwrap(d driver.Driver) driver.Driver {
 	for {
 		w, ok := d.(interface{ Unwrap() driver.Driver })
-		if !ok {
+		if !ok || w.Unwrap() == nil {
 			return d
 		}
 		d = w.Unwrap()

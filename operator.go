@@ -99,6 +99,9 @@ func (op *Operation) Forget(ctx context.Context, key string, opts ...KeyOption) 
 
 // operator prepares a call that runs nothing.
 func (op *Operation) operator(key string, opts []KeyOption) (c *call, fence int64, err error) {
+	if !op.built() {
+		return nil, 0, configError("", "the operation is nil or does not come from NewOperation: build one")
+	}
 	c = &call{op: op, set: op.defaults, info: Info{Operation: op.alias, Key: key}}
 	if blank(key) {
 		return nil, 0, c.fail(ErrInvalidKey, errors.New("the key is blank"))

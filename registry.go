@@ -29,8 +29,8 @@ func NewRegistry(def *Operation, others ...*Operation) (*Registry, error) {
 		all = append([]*Operation{def}, others...)
 	}
 	for i, op := range all {
-		if op == nil {
-			return nil, configError("", "an operation of the registry is nil: only the default may be")
+		if !op.built() {
+			return nil, configError("", "an operation of the registry is nil or does not come from NewOperation: only the default may be nil")
 		}
 		if r.ops[op.alias] != nil {
 			return nil, configError(op.alias, "two operations of the registry have this alias: rename one")

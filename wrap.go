@@ -25,8 +25,8 @@ func Wrap[In, Out any](
 	op *Operation, key KeyFunc[In], fn func(context.Context, In) (Out, error), opts ...WrapOption,
 ) (func(context.Context, In) (Out, error), error) {
 	switch {
-	case op == nil:
-		return nil, configError("", "Wrap: the operation is nil: build one with NewOperation")
+	case !op.built():
+		return nil, configError("", "Wrap: the operation is nil or does not come from NewOperation: build one")
 	case key == nil:
 		return nil, configError(op.alias, "Wrap: the key function is nil: use KeyPath, or write one")
 	case fn == nil:
