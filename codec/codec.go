@@ -1,7 +1,8 @@
 // Package codec turns results into the bytes that a store keeps, and back.
 //
 // [MessagePack] is the default, [JSON] is readable in the store, [Raw] keeps
-// bytes and strings as they are. A codec of your own has a name that no other
+// bytes and strings as they are. They refuse types whose values would come
+// back as something else: interfaces, structs without exported fields. A codec of your own has a name that no other
 // uses: it is stored with every record, and a record is read by the codec that
 // it names.
 package codec

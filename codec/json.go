@@ -22,4 +22,4 @@ func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 
 func (jsonCodec) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }
 
-func (jsonCodec) CheckType(t reflect.Type) error { return checkData(t) }
+func (jsonCodec) CheckType(t reflect.Type) error { return jsonChecker.check(t) }
