@@ -53,7 +53,7 @@ func (c *call) encodeTarget(typ string, target any) ([]byte, error) {
 	if len(full)-len(head) > c.op.maxResult {
 		return c.encodeOmitted(), nil
 	}
-	outcome, err := c.seal(append(make([]byte, 0, len(full)), full...))
+	outcome, err := c.seal(append(make([]byte, 0, len(full)+envelope.SumSize), full...))
 	if err == nil && c.tooLarge(len(outcome)) {
 		return c.encodeOmitted(), nil
 	}
@@ -68,7 +68,7 @@ func (c *call) encodeOmitted() []byte {
 	if sealed, err := c.seal(plain); err == nil {
 		return sealed
 	}
-	return plain
+	return envelope.Close(plain)
 }
 
 // encodeFailure returns the stored form of a failure: its text, and the errors
@@ -91,7 +91,7 @@ func (c *call) encodeFailure(failure error) []byte {
 	sealed, err := c.seal(append(envelope.AppendHeader(nil, envelope.Failure, c.set.codec.Name(), first, text), rest...))
 	if err != nil {
 		c.notify(c.run, NoticeNotRecorded, fmt.Errorf("the failure cannot be sealed, only that there was one is recorded: %w", err))
-		return envelope.AppendHeader(nil, envelope.Failure, "", "", "")
+		return envelope.Close(envelope.AppendHeader(nil, envelope.Failure, "", "", ""))
 	}
 	return sealed
 }

@@ -116,6 +116,40 @@ func TestResultOverTheLimitCompletesWithoutItsBody(t *testing.T) { // CASES S9
 	}
 }
 
+// damaged is a store in which one byte of each outcome has changed.
+type damaged struct {
+	*spy
+
+	at   int // which byte
+	size int // of the last outcome
+}
+
+func (d *damaged) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimResult, error) {
+	res, err := d.spy.Claim(ctx, p)
+	if d.size = len(res.Outcome); d.at < d.size {
+		res.Outcome = bytes.Clone(res.Outcome)
+		res.Outcome[d.at] ^= 0x03
+	}
+	return res, err
+}
+
+func TestDamagedOutcomeIsUnreadableAndDoesNotRun(t *testing.T) { // rule 22
+	t.Parallel()
+	store, pay := &damaged{spy: newSpy(t), at: 1 << 20}, new(charge)
+	op := operationOn(t, store, idem.AtLeastOnce)
+	for range 2 {
+		if _, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for store.at = range store.size {
+		_, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(op))
+		if wantError(t, err, idem.ErrUnreadable); pay.runs.Load() != 1 {
+			t.Fatal("it ran again")
+		}
+	}
+}
+
 func TestRetentionAndTombstone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,10 +37,11 @@ func (op *Operation) setTransforms(ts []codec.Transform) error {
 	return nil
 }
 
-// seal applies the operation's transforms to the plain form of an outcome.
+// seal applies the operation's transforms to the plain form of an outcome, and
+// closes it.
 func (c *call) seal(plain []byte) ([]byte, error) {
 	if len(c.op.transforms) == 0 {
-		return plain, nil
+		return envelope.Close(plain), nil
 	}
 	data, names := plain, make([]string, 0, len(c.op.transforms))
 	for _, t := range c.op.transforms {
@@ -53,16 +54,20 @@ func (c *call) seal(plain []byte) ([]byte, error) {
 		}
 		names = append(names, t.Name())
 	}
-	return append(envelope.AppendTransformed(nil, names), data...), nil
+	return envelope.Close(append(envelope.AppendTransformed(nil, names), data...)), nil
 }
 
 // open reads a stored outcome, undoing what was applied to it.
 func (c *call) open(stored []byte) (envelope.Outcome, error) {
-	o, err := envelope.Parse(stored)
+	data, err := envelope.Open(stored)
+	if err != nil {
+		return envelope.Outcome{}, err
+	}
+	o, err := envelope.Parse(data)
 	if err != nil || o.Transforms == nil {
 		return o, err
 	}
-	data := o.Payload
+	data = o.Payload
 	for _, name := range slices.Backward(o.Transforms) {
 		i := slices.IndexFunc(c.op.transforms, func(t codec.Transform) bool { return t.Name() == name })
 		if i < 0 {

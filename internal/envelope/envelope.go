@@ -11,13 +11,16 @@
 //	  bytes    the payload, to the end
 //
 // With transforms their names follow as strings, in the order in which they
-// were applied, and then what they made of the whole plain form.
+// were applied, and then what they made of the whole plain form. What is stored
+// ends with 4 more bytes, the CRC-32C of all before them: a name or a digit that was damaged
+// would else be read as another value.
 package envelope
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 )
 
 // Format is the newest format that this package reads and the one that it writes.
@@ -80,7 +83,29 @@ func appendString(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// Parse reads an outcome. Its payload shares memory with data; nothing is
+// SumSize is how many bytes [Close] appends.
+const SumSize = 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Close appends the checksum that ends what is stored.
+func Close(data []byte) []byte {
+	return binary.BigEndian.AppendUint32(data, crc32.Checksum(data, castagnoli))
+}
+
+// Open returns what was closed, sharing its memory.
+func Open(stored []byte) ([]byte, error) {
+	if len(stored) > 0 && stored[0] > Format {
+		return nil, fmt.Errorf("%w: %d", ErrNewer, stored[0])
+	}
+	body := stored[:max(len(stored)-SumSize, 0)]
+	if len(body) == 0 || crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(stored[len(body):]) {
+		return nil, fmt.Errorf("%w: the checksum of %d bytes is wrong", ErrMalformed, len(stored))
+	}
+	return body, nil
+}
+
+// Parse reads an outcome that was opened. Its payload shares memory with data; nothing is
 // allocated but the strings, which are no longer than data.
 func Parse(data []byte) (Outcome, error) {
 	switch {

@@ -56,6 +56,30 @@ func TestNewerFormatIsToldFromDamage(t *testing.T) {
 	}
 }
 
+func TestDamageIsFound(t *testing.T) {
+	t.Parallel()
+	body := append(envelope.AppendHeader(nil, envelope.Value, "raw", "string", ""), "x"...)
+	stored := envelope.Close(bytes.Clone(body))
+	if got := stored[len(body):]; string(got) != "\xb1\x5d\xde\x29" {
+		t.Errorf("the form is frozen, but the checksum is % x", got)
+	}
+	if got, err := envelope.Open(stored); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("%q, %v", got, err)
+	}
+	for i := range stored {
+		for b := 1; b < 256; b++ {
+			damaged := bytes.Clone(stored)
+			damaged[i] ^= byte(b)
+			if got, err := envelope.Open(damaged); err == nil {
+				t.Fatalf("% x was read as % x", damaged, got)
+			}
+		}
+		if _, err := envelope.Open(stored[:i]); !errors.Is(err, envelope.ErrMalformed) {
+			t.Fatalf("% x: %v", stored[:i], err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(envelope.AppendHeader(nil, envelope.Failure, "json", "declined", "card declined"))
 	f.Fuzz(func(t *testing.T, data []byte) {
