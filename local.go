@@ -47,13 +47,31 @@ type localOutcome struct {
 	until time.Time
 }
 
-// remember keeps a finished outcome that the store was asked for at the given time.
-func (op *Operation) remember(key driver.Key, res driver.ClaimResult, asked time.Time) {
+// remember keeps a finished outcome that the store was asked for at the given
+// time, when so many keys had been settled.
+func (op *Operation) remember(key driver.Key, res driver.ClaimResult, asked time.Time, settled int64) {
 	if op.local == nil || res.Decision != driver.DecisionCompleted || len(res.Outcome) > maxCached {
 		return
 	}
 	until := asked.Add(min(res.LifeLeft, LocalCacheAge))
-	op.local.Put(key, localOutcome{res: res, until: until}, until)
+	op.keep(key, localOutcome{res: res, until: until}, settled)
+}
+
+// keep keeps o, unless a key was settled since it was read: it may be this one.
+func (op *Operation) keep(key driver.Key, o localOutcome, settled int64) {
+	op.local.Put(key, o, o.until)
+	if op.settled.Load() != settled {
+		op.local.Delete(key)
+	}
+}
+
+// forget drops what is kept of a key that the store has settled, and what
+// calls under way are about to keep.
+func (op *Operation) forget(key driver.Key) {
+	if op.local != nil {
+		op.settled.Add(1)
+		op.local.Delete(key)
+	}
 }
 
 // answerLocally answers the call from memory, if it can.
@@ -61,6 +79,7 @@ func (c *call) answerLocally() (err error, ok bool) {
 	if c.op.local == nil {
 		return nil, false
 	}
+	settled := c.op.settled.Load()
 	o, ok := c.op.local.Get(c.key)
 	if !ok {
 		return nil, false
@@ -68,7 +87,7 @@ func (c *call) answerLocally() (err error, ok bool) {
 	err = c.answer(o.res)
 	if err == nil && o.value == nil && flat(c.work.resultType()) {
 		o.value = c.work.copied()
-		c.op.local.Put(c.key, o, o.until)
+		c.op.keep(c.key, o, settled)
 	}
 	return err, true
 }

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,5 +173,31 @@ func TestInboxOutcomeIsCachedOnceItHasCommitted(t *testing.T) {
 	}
 	if l.calls != 1 || l.effects(t, "pay-42") != 1 {
 		t.Fatalf("%d transactions, %d effects", l.calls, l.effects(t, "pay-42"))
+	}
+}
+
+func TestForgottenKeyIsNotAnsweredFromMemory(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(here, there *idem.Operation) error{
+		"while a call reads it": func(here, _ *idem.Operation) error { return here.Forget(context.Background(), "pay-42") },
+		"elsewhere and then here": func(here, there *idem.Operation) error {
+			return errors.Join(there.Forget(context.Background(), "pay-42"), here.Forget(context.Background(), "pay-42"))
+		},
+	} {
+		store, pay := newSpy(t), new(charge)
+		here := operationOn(t, store, idem.AtLeastOnce, idem.WithLocalCache(10))
+		there := operationOn(t, store, idem.AtLeastOnce)
+		_, _ = idem.Execute(t.Context(), "pay-42", pay.run, idem.On(there))
+		store.claims = append(store.claims, func(_ context.Context, do func() error) error {
+			return errors.Join(do(), forget(here, there))
+		})
+		for range 2 {
+			if _, err := idem.Execute(t.Context(), "pay-42", pay.run, idem.On(here)); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if pay.runs.Load() != 2 {
+			t.Errorf("forgotten %s: %d runs", name, pay.runs.Load())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/idem-go/idem/codec"
@@ -41,6 +42,7 @@ type Operation struct {
 	logger          *slog.Logger // nil: slog.Default()
 
 	local     *cache.Cache[driver.Key, localOutcome] // nil: off
+	settled   atomic.Int64                           // how often somebody has settled or forgotten a key here
 	inner     bool                                   // of the steps of another operation
 	stepsOnce sync.Once                              // of stepsOp
 	stepsOp   *Operation                             // see steps

@@ -146,6 +146,7 @@ func (c *call) resolve(ctx context.Context, p driver.ResolveParams, fence int64)
 	if !ok {
 		return c.lacks("driver.Resolver")
 	}
+	defer c.op.forget(c.key)
 	p.Fence = fence
 	if fence == 0 {
 		rec, found, err := c.inspect(ctx)
@@ -158,9 +159,6 @@ func (c *call) resolve(ctx context.Context, p driver.ResolveParams, fence int64)
 		p.Fence = rec.Fence
 	}
 	res, err := r.Resolve(ctx, p)
-	if c.op.local != nil {
-		c.op.local.Delete(c.key)
-	}
 	if err != nil {
 		return c.storeError(ctx, err)
 	}

@@ -48,8 +48,9 @@ func (c *call) answerOrRun(ctx context.Context) error {
 // leadFlight leads, and leaves the answer to the followers.
 func (c *call) leadFlight(ctx context.Context, before landing) error {
 	var at landing
+	settled := c.op.settled.Load()
 	defer func() {
-		c.op.remember(c.key, at.res, at.asked)
+		c.op.remember(c.key, at.res, at.asked, settled)
 		c.op.flights.leave(c.key, &c.flight, at)
 	}()
 	return c.lead(ctx, before, &at)
