@@ -2,6 +2,7 @@ package idemsql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
 	"github.com/idem-go/idem/driver"
@@ -89,13 +90,13 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 		var res driver.ClaimResult
 		var err error
 		if seen == nil {
-			seen, res, err = s.create(ctx, a)
+			seen, res, err = s.create(ctx, p, a)
 		} else {
 			var v verdict
 			if v, err = judge(seen, p); err != nil || v.answer.Decision != 0 {
 				return v.answer, err
 			}
-			res, err = s.take(ctx, a, seen, v)
+			res, err = s.take(ctx, p, a, seen, v)
 			seen = nil
 		}
 		if err != nil || res.Decision != 0 {
@@ -110,40 +111,70 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 	return driver.ClaimResult{}, fmt.Errorf("%w: the record changed %d times", driver.ErrConflict, claimTries)
 }
 
+// How a claim of a new key may end, in place of the clock that it was granted by.
+const (
+	inTheWay  = 0  // a record is, or was
+	elsewhere = -1 // another transaction has locked the key
+)
+
 // create claims a key that has no record. If it has one, seen is that, where
 // the dialect can tell in the same statement.
-func (s session) create(ctx context.Context, a *args) (seen *record, res driver.ClaimResult, err error) {
-	r := &record{unit: s.dialect.unit}
-	var granted int64
-	found, err := s.one(ctx, stClaim, a, append([]any{&granted}, r.dest()...)...)
-	switch {
-	case !found:
+func (s session) create(ctx context.Context, p *driver.ClaimParams, a *args) (seen *record, res driver.ClaimResult, err error) {
+	var stamp int64
+	if s.dialect.tells {
+		seen = &record{unit: s.dialect.unit}
+		var found bool
+		if found, err = s.one(ctx, s.locked(stClaim), a, append([]any{&stamp}, seen.dest()...)...); !found {
+			return nil, res, err
+		}
+	} else if stamp, _, err = s.stamp(ctx, s.locked(stClaim), a); err != nil {
 		return nil, res, err
-	case granted == 0:
-		return r, res, nil
 	}
-	res = r.answer(driver.DecisionClaimed, false)
-	res.Fingerprint = nil
-	return nil, res, nil
+	switch stamp {
+	case inTheWay:
+		return seen, res, nil
+	case elsewhere:
+		return nil, driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
+	}
+	r := s.claimed(p, stamp)
+	r.fence, r.generation, r.attempt = stamp, stamp, 1
+	return nil, r.answer(driver.DecisionClaimed, false), nil
 }
 
 // take takes the record that was read; no decision: it is another one by now.
-func (s session) take(ctx context.Context, a *args, seen *record, v verdict) (driver.ClaimResult, error) {
+func (s session) take(ctx context.Context, p *driver.ClaimParams, a *args, seen *record, v verdict) (driver.ClaimResult, error) {
 	b := *a
 	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, int64(seen.state), seen.base(), v.from, v.until
 	b[pFresh], b[pTookOver], b[pFingerprint] = flag(v.fresh), flag(v.tookOver), blob(v.fingerprint)
-	r := &record{unit: s.dialect.unit}
-	var granted int64
-	found, err := s.one(ctx, stTake, &b, append([]any{&granted}, r.dest()...)...)
-	if !found {
+	stamp, found, err := s.stamp(ctx, s.locked(stTake), &b)
+	switch {
+	case !found || err != nil:
 		return driver.ClaimResult{}, err
+	case stamp == elsewhere:
+		return driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
 	}
-	res := r.answer(driver.DecisionClaimed, false)
-	res.Fingerprint = nil
+	r := s.claimed(p, stamp)
+	r.fence, r.generation, r.attempt, r.tookOver = max(seen.fence+1, stamp), seen.generation, seen.attempt+1, v.tookOver
+	if v.fresh {
+		r.generation, r.attempt = r.fence, 1
+	}
 	if v.tookOver {
-		res.Fingerprint = seen.fingerprint
+		r.fingerprint = seen.fingerprint
 	}
-	return res, nil
+	return r.answer(driver.DecisionClaimed, false), nil
+}
+
+// claimed is the part of a record that a claim made when the clock was now.
+func (s *Store) claimed(p *driver.ClaimParams, now int64) *record {
+	return &record{
+		format:    int64(p.Format),
+		state:     driver.StateClaimed,
+		onLapse:   p.OnLapse,
+		claimedAt: now,
+		leaseEnd:  sql.NullInt64{Int64: now + s.dialect.us(p.Lease), Valid: true},
+		now:       now,
+		unit:      s.dialect.unit,
+	}
 }
 
 func (s *Store) claimArgs(p *driver.ClaimParams) *args {
@@ -151,6 +182,9 @@ func (s *Store) claimArgs(p *driver.ClaimParams) *args {
 	a[pFormat], a[pGuarantee], a[pOnLapse] = int64(p.Format), int64(p.Guarantee), int64(p.OnLapse)
 	a[pFingerprint] = blob(p.Fingerprint)
 	a[pLease] = s.dialect.us(p.Lease)
+	if s.dialect.lock != nil {
+		a[pLock] = s.dialect.lock(s.config.table, p.Key)
+	}
 	// Of a lease that may be taken over nothing is kept but its fence.
 	a[pRetention], a[pTombstone], a[pKeep] = int64(0), int64(0), fenceMemory
 	if p.OnLapse == driver.Uncertain {

@@ -13,7 +13,13 @@ import (
 )
 
 // failure is a database's own code for an error.
-type failure struct{ code int }
+type failure struct {
+	code  int
+	state string // SQLSTATE
+}
+
+// class is the class of the SQLSTATE.
+func (f failure) class() string { return f.state[:min(2, len(f.state))] }
 
 // kind is what a failure means to this package.
 type kind uint8
@@ -105,6 +111,17 @@ func sqliteCode(err error) (failure, bool) {
 			return failure{}, false
 		}
 		return failure{code: c.Code()}, true
+	})
+}
+
+// stateCode finds the SQLSTATE of an error, for drivers whose errors have a method of that name.
+func stateCode(err error) (failure, bool) {
+	return find(err, func(err error) (failure, bool) {
+		c, ok := err.(interface{ SQLState() string })
+		if !ok {
+			return failure{}, false
+		}
+		return failure{state: c.SQLState()}, true
 	})
 }
 

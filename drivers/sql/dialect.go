@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/idem-go/idem/driver"
 )
 
 // Dialect is a database's SQL.
@@ -14,7 +16,8 @@ type Dialect uint8
 
 // The dialects; zero is none.
 const (
-	SQLite Dialect = 1
+	SQLite     Dialect = 1
+	PostgreSQL Dialect = 2
 )
 
 // String returns the database's name.
@@ -27,10 +30,21 @@ func (d Dialect) String() string {
 
 // spec returns what the package knows of d; nil: nothing.
 func (d Dialect) spec() *dialect {
-	if d == SQLite {
+	switch d {
+	case SQLite:
 		return &sqlite
+	case PostgreSQL:
+		return &postgres
 	}
 	return nil
+}
+
+// transaction returns the statements that a transaction may need.
+func (d *dialect) transaction() []statementID {
+	if d.templates[stLockClaim] == "" {
+		return []statementID{stClaim, stRead, stTake, stComplete}
+	}
+	return []statementID{stLockClaim, stRead, stLockTake, stUnlockComplete}
 }
 
 // statementID names one of a dialect's statements.
@@ -39,19 +53,22 @@ type statementID int
 const (
 	// stRead answers {columns} of a key's record, and the clock.
 	stRead statementID = iota
-	// stClaim claims a key that has no record. It answers a record as stRead
-	// does, behind a column that says whether that is the claim now granted
-	// (1), with the fingerprint from before it, or what keeps the claim from it
-	// (0). No row: something does, read it. A dialect may grant takeovers here
-	// as well, if it judges as [judge] does.
+	// stClaim claims a key that has no record. It answers the clock; 0 if there
+	// is a record, which follows in a dialect that tells; no row: there is or was one, read it.
 	stClaim
 	// stTake takes the record that was read, if it is still what was read. It
-	// answers as stClaim does.
+	// answers the clock.
 	stTake
-	// stComplete, stRelease and stSettle answer the clock, and no row where the
-	// record is not what they expect; stRenew answers what is left of the
-	// lease.
+	// stLockClaim and stLockTake are stClaim and stTake inside a transaction,
+	// which lock the key first and answer -1 if another transaction has it: they never wait for
+	// one. Empty: the dialect has no need of it.
+	stLockClaim
+	stLockTake
+	// stComplete, stRelease and stSettle answer the clock, stRenew what is
+	// left of the lease; no row: the record is not what they expect.
+	// stUnlockComplete also gives up the lock of the key, where that outlives the transaction.
 	stComplete
+	stUnlockComplete
 	stRelease
 	stRenew
 	stSettle
@@ -82,6 +99,10 @@ type dialect struct {
 	templates    [statementCount]string
 	singleWriter bool
 	maxOutcome   int
+	stamps       bool                                 // a write answers its number as the last inserted ID, not as a row
+	lock         func(table string, k driver.Key) any // the name of a key's lock; nil: the dialect has no need of it
+	lockLasts    bool                                 // until the transaction has ended
+	tells        bool                                 // stClaim answers the record that is in its way
 
 	// leases is how a lease is claimed where the user has not said; duplicates
 	// is the share of duplicates, in percent, from which reading first is
@@ -90,7 +111,7 @@ type dialect struct {
 	duplicates int64
 
 	// migrateBegin takes a lock that keeps other migrations out.
-	migrateBegin, migrateEnd, migrateUndo string
+	migrateBegin, migrateEnd, migrateUndo []string
 	versioned                             string // answers the number of version tables: 1 or 0
 
 	drivers  []string // paths of the Go packages that speak it

@@ -14,7 +14,19 @@ import (
 type session struct {
 	*Store
 
-	tx *sqlx.Tx // nil: the pool
+	tx    *sqlx.Tx // nil: the pool
+	locks bool     // claims lock their key first, where the dialect can
+}
+
+// locked returns the form of a claiming statement that locks the key first.
+func (s session) locked(id statementID) statementID {
+	switch {
+	case !s.locks:
+		return id
+	case id == stClaim:
+		return stLockClaim
+	}
+	return stLockTake
 }
 
 // stmt returns the prepared statement, which database/sql prepares again on
@@ -40,7 +52,7 @@ func (s *Store) prime(ctx context.Context) error {
 	if s.config.unprepared {
 		return nil
 	}
-	for _, id := range []statementID{stClaim, stRead, stTake, stComplete} {
+	for _, id := range s.dialect.transaction() {
 		if _, err := s.stmt(ctx, id); err != nil {
 			return err
 		}
@@ -83,23 +95,17 @@ func (s session) query(ctx context.Context, id statementID, a *args) (*sql.Rows,
 	return e.text.QueryContext(ctx, st.sql, st.bind(a)...)
 }
 
-// exec runs a statement that answers no rows, and returns how many it changed.
-func (s session) exec(ctx context.Context, id statementID, a *args) (int64, error) {
+// exec runs a statement that answers no rows.
+func (s session) exec(ctx context.Context, id statementID, a *args) (sql.Result, error) {
 	e, err := s.executor(ctx, id)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	st := &s.statements[id]
-	var res sql.Result
 	if e.stmt != nil {
-		res, err = e.stmt.ExecContext(ctx, st.bind(a)...)
-	} else {
-		res, err = e.text.ExecContext(ctx, st.sql, st.bind(a)...)
+		return e.stmt.ExecContext(ctx, st.bind(a)...)
 	}
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+	return e.text.ExecContext(ctx, st.sql, st.bind(a)...)
 }
 
 // one runs a statement that answers at most one row. It reads to the end:
@@ -111,6 +117,22 @@ func (s session) one(ctx context.Context, id statementID, a *args, dest ...any) 
 		return scan(dest...)
 	})
 	return found && err == nil, err
+}
+
+// stamp runs a write that answers one number, which is never 0: the clock that
+// it was decided by, or what is left of a lease. found is false if there was
+// nothing to write.
+func (s session) stamp(ctx context.Context, id statementID, a *args) (n int64, found bool, err error) {
+	if !s.dialect.stamps {
+		found, err = s.one(ctx, id, a, &n)
+		return n, found, err
+	}
+	res, err := s.exec(ctx, id, a)
+	if err != nil {
+		return 0, false, err
+	}
+	n, err = res.LastInsertId()
+	return n, n != 0, err
 }
 
 // each calls f for every row of the statement's answer.

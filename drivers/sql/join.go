@@ -149,7 +149,7 @@ func (s *Store) join(
 		return driver.TransactResult{}, s.failed("join", err)
 	}
 	defer t.leave()
-	in := session{Store: s, tx: t.tx}
+	in := session{Store: s, tx: t.tx, locks: s.dialect.lockLasts}
 	a := s.claimArgs(p)
 	var seen *record
 	if s.readFirst(p.Key) {
@@ -195,7 +195,7 @@ func (s session) savepoint(
 		inner := &transaction{tx: t.tx, pool: s.db.DB, depth: t.depth + 1, turn: make(chan struct{}, 1)}
 		c, err := fn(inner.into(ctx), res.Claim)
 		if err != nil {
-			return res, err
+			return res, s.conflict(err)
 		}
 		if res.Complete, err = s.finish(detached, p, &c); err != nil {
 			return res, s.failed("complete", err)
@@ -208,8 +208,8 @@ func (s session) savepoint(
 	return res, nil
 }
 
-// conflict marks a failure before fn that was for want of a lock: the
-// transaction's owner may begin it anew.
+// conflict marks a failure for want of a lock: whoever began the transaction
+// may begin it anew.
 func (s *Store) conflict(err error) error {
 	if s.is(err, kindLocked) {
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)

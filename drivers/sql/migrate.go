@@ -101,19 +101,19 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, s.dialect.migrateBegin); err != nil {
+	if err := s.execAll(ctx, conn, s.dialect.migrateBegin); err != nil {
 		return err
 	}
 	done := false
 	defer func() {
 		if !done {
-			_, _ = conn.ExecContext(context.WithoutCancel(ctx), s.dialect.migrateUndo)
+			_ = s.execAll(context.WithoutCancel(ctx), conn, s.dialect.migrateUndo)
 		}
 	}()
 	if err := s.migrateOn(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, s.dialect.migrateEnd); err != nil {
+	if err := s.execAll(ctx, conn, s.dialect.migrateEnd); err != nil {
 		return err
 	}
 	done = true
@@ -136,8 +136,12 @@ func (s *Store) migrateOn(ctx context.Context, conn *sql.Conn) error {
 			run = append(run, insertVersion(s.config.table, m.version))
 		}
 	}
-	for _, statement := range run {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
+	return s.execAll(ctx, conn, run)
+}
+
+func (s *Store) execAll(ctx context.Context, conn *sql.Conn, statements []string) error {
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, strings.ReplaceAll(statement, "{table}", s.config.table)); err != nil {
 			return err
 		}
 	}
@@ -157,8 +161,8 @@ func (s *Store) version(ctx context.Context, conn *sql.Conn) (version int, err e
 
 func (s *Store) newer(version int, steps []migration) error {
 	if last := steps[len(steps)-1].version; version > last {
-		return fmt.Errorf("%w: the schema of %s has version %d, this program knows %d: update the program",
-			driver.ErrNewerFormat, s.config.table, version, last)
+		return fmt.Errorf("%w: %w: the schema of %s has version %d, this program knows %d: update the program",
+			driver.ErrUnfit, driver.ErrNewerFormat, s.config.table, version, last)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -23,6 +24,7 @@ type config struct {
 	sweep      int
 	unprepared bool
 	risks      map[Risk]bool
+	txOptions  *sql.TxOptions
 }
 
 type optionFunc func(c *config) error
@@ -105,6 +107,18 @@ func WithSweep(n int) Option {
 func WithoutPreparedStatements() Option {
 	return optionFunc(func(c *config) error {
 		c.unprepared = true
+		return nil
+	})
+}
+
+// WithTxOptions sets the isolation level of the transactions of ExactlyOnce
+// operations. They must not be read-only. Default: the database's.
+func WithTxOptions(o sql.TxOptions) Option {
+	return optionFunc(func(c *config) error {
+		if o.ReadOnly {
+			return errors.New("idemsql: WithTxOptions: a read-only transaction cannot keep a record")
+		}
+		c.txOptions = &o
 		return nil
 	})
 }

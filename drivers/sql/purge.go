@@ -48,7 +48,11 @@ func (s *Store) Purge(ctx context.Context, p driver.PurgeParams) (driver.PurgeRe
 }
 
 func (s *Store) purge(ctx context.Context, limit int) (int64, error) {
-	return session{Store: s}.exec(ctx, stPurge, &args{pLimit: int64(limit)})
+	res, err := session{Store: s}.exec(ctx, stPurge, &args{pLimit: int64(limit)})
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // pace keeps long writes from following each other without a pause.

@@ -48,8 +48,7 @@ func (s session) resolve(ctx context.Context, p *driver.ResolveParams) (driver.R
 			return r.unsettled(), nil
 		}
 		a[pFence], a[pState], a[pBase], a[pFrom], a[pUntil] = r.fence, int64(r.state), r.base(), from, until
-		var now int64
-		if done, err := s.one(ctx, stSettle, a, &now); err != nil || done {
+		if _, done, err := s.stamp(ctx, stSettle, a); err != nil || done {
 			return driver.ResolveResult{Applied: done}, err
 		}
 	}

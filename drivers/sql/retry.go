@@ -53,6 +53,9 @@ func (p *patience) wait(ctx context.Context, cause error) error {
 func (s *Store) again(ctx context.Context, p *patience, f func() error) error {
 	for {
 		err := f()
+		if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = errors.Join(ctx.Err(), err) // a server says in words of its own that it was cancelled
+		}
 		if err == nil || !s.is(err, kindLocked) {
 			return err
 		}

@@ -36,8 +36,11 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
 	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
 	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
-	var now int64
-	found, err := s.one(ctx, stComplete, a, &now)
+	id := stComplete
+	if s.locks {
+		id = stUnlockComplete
+	}
+	now, found, err := s.stamp(ctx, id, a)
 	if err != nil {
 		return driver.CompleteResult{}, err
 	}
@@ -88,8 +91,7 @@ func (s *Store) Release(ctx context.Context, p driver.ReleaseParams) (driver.Rel
 	kept := max(p.Keep, driver.FenceMemory)
 	a[pRetention], a[pKeep] = s.dialect.micros(kept), s.dialect.keep(kept, 0)
 	err := s.writing(ctx, func() error {
-		var now int64
-		found, err := session{Store: s}.one(ctx, stRelease, a, &now)
+		_, found, err := session{Store: s}.stamp(ctx, stRelease, a)
 		if found || err != nil {
 			return err
 		}
@@ -127,8 +129,7 @@ func (s *Store) Renew(ctx context.Context, p driver.RenewParams) (driver.RenewRe
 func (s session) renew(ctx context.Context, p *driver.RenewParams) (driver.RenewResult, error) {
 	a := keyArgs(p.Key, p.Token)
 	a[pLease] = s.dialect.us(p.Lease)
-	var left int64
-	found, err := s.one(ctx, stRenew, a, &left)
+	left, found, err := s.stamp(ctx, stRenew, a)
 	if err != nil {
 		return driver.RenewResult{}, err
 	}

@@ -41,9 +41,10 @@ func TestMain(m *testing.M) {
 type bundle struct {
 	*idemsql.Store
 
-	t    testing.TB
-	db   *sqlx.DB
-	path string
+	t     testing.TB
+	db    *sqlx.DB
+	path  string // of the file, or the server's DSN
+	table string // on servers
 }
 
 func setup(t testing.TB, opts ...idemsql.Option) *bundle {

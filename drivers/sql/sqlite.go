@@ -24,9 +24,9 @@ var sqlite = dialect{
 	leases:       ReadFirst,
 	duplicates:   20, // a duplicate that claims first waits for the write lock
 
-	migrateBegin: `BEGIN IMMEDIATE`,
-	migrateEnd:   `COMMIT`,
-	migrateUndo:  `ROLLBACK`,
+	migrateBegin: []string{`BEGIN IMMEDIATE`},
+	migrateEnd:   []string{`COMMIT`},
+	migrateUndo:  []string{`ROLLBACK`},
 	versioned:    `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{table}_version'`,
 
 	drivers:  sqliteDrivers,
@@ -44,7 +44,7 @@ INSERT INTO {table} (scope, id, format, state, guarantee, on_lapse, token, fence
 VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, {now}, {now}, 1, 0,
 	:fingerprint, {now}, {now} + :lease, :retention, :tombstone, {now} + :lease + :keep)
 ON CONFLICT (scope, id) DO NOTHING
-RETURNING 1, {columns}, {now}`,
+RETURNING claimed_at`,
 
 		stTake: `
 UPDATE {table} SET
@@ -56,7 +56,7 @@ UPDATE {table} SET
 	retention = :retention, tombstone = :tombstone, purge_at = {now} + :lease + :keep, outcome = NULL
 WHERE scope = :scope AND id = :id AND fence = :fence AND state = :state AND coalesce(lease_end, ended_at) = :base
 	AND {now} > :from AND {now} <= :until
-RETURNING 1, {columns}, {now}`,
+RETURNING claimed_at`,
 
 		stComplete: `
 UPDATE {table} SET state = :to, format = :format, outcome = :outcome, lease_end = NULL, ended_at = {now},

@@ -36,6 +36,7 @@ const (
 	pFrom  // the clock is past this
 	pUntil // and not past this
 
+	pLock // the name of the key's lock
 	pLimit
 	pBatch
 	paramCount
@@ -43,7 +44,7 @@ const (
 
 var paramNames = [paramCount]string{
 	"scope", "id", "token", "fingerprint", "format", "guarantee", "on_lapse", "lease", "retention", "tombstone",
-	"keep", "outcome", "to", "took_over", "fresh", "fence", "state", "base", "from", "until", "limit", "batch",
+	"keep", "outcome", "to", "took_over", "fresh", "fence", "state", "base", "from", "until", "lock", "limit", "batch",
 }
 
 // args are the arguments of one execution.

@@ -60,11 +60,11 @@ func TestTakeChecksTheVerdictAgain(t *testing.T) {
 	} {
 		r, w := *seen, v
 		change(&r, &w)
-		if res, err := in.take(t.Context(), a, &r, w); err != nil || res.Decision != 0 {
+		if res, err := in.take(t.Context(), &next, a, &r, w); err != nil || res.Decision != 0 {
 			t.Errorf("%s: the record is taken: %+v, %v", what, res, err)
 		}
 	}
-	if res, err := in.take(t.Context(), a, seen, v); err != nil || res.Decision != driver.DecisionClaimed {
+	if res, err := in.take(t.Context(), &next, a, seen, v); err != nil || res.Decision != driver.DecisionClaimed {
 		t.Errorf("what was read is still so, but the record is not taken: %+v, %v", res, err)
 	}
 }

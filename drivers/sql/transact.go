@@ -104,7 +104,7 @@ func (s *Store) begin(
 	// so it is the caller's only while BEGIN may wait for a lock.
 	tctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	tx, err := s.db.BeginTxx(tctx, nil)
+	tx, err := s.db.BeginTxx(tctx, s.config.txOptions)
 	if !stop() {
 		if tx != nil {
 			_ = tx.Rollback()
@@ -115,7 +115,7 @@ func (s *Store) begin(
 		cancel()
 		return nil, driver.ClaimResult{}, err
 	}
-	claim, err := session{Store: s, tx: tx}.claim(ctx, p, a, seen)
+	claim, err := session{Store: s, tx: tx, locks: s.dialect.lock != nil}.claim(ctx, p, a, seen)
 	if err != nil || claim.Decision != driver.DecisionClaimed {
 		_ = tx.Rollback()
 		return nil, claim, err
@@ -132,10 +132,10 @@ func (s *Store) run(
 	t := &transaction{tx: tx, pool: s.db.DB, turn: make(chan struct{}, 1)}
 	c, err := fn(t.into(ctx), claim)
 	if err != nil {
-		return res, err
+		return res, s.conflict(err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	in := session{Store: s, tx: tx}
+	in := session{Store: s, tx: tx, locks: s.dialect.lock != nil}
 	if res.Complete, err = in.finish(ctx, p, &c); err != nil {
 		if errors.Is(err, sql.ErrTxDone) {
 			err = s.ended(ctx, &c)

@@ -29,7 +29,12 @@ func (v *verification) refusef(r Risk, format string, a ...any) error {
 		v.warnf(format, a...)
 		return nil
 	}
-	return fmt.Errorf(format+" Accept it with WithAcceptedRisk(RiskLostWrites) if the effects may happen again then.", a...)
+	return unfit(format+" Accept it with WithAcceptedRisk(RiskLostWrites) if the effects may happen again then.", a...)
+}
+
+// unfit says what keeps the database from upholding a guarantee.
+func unfit(format string, a ...any) error {
+	return fmt.Errorf("%w: %s", driver.ErrUnfit, fmt.Sprintf(format, a...))
 }
 
 // Verify implements [driver.Verifier]: the schema must be there and up to date,
@@ -62,7 +67,7 @@ func (v *verification) run(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err = v.stmt(ctx, stRead); err != nil {
-		return fmt.Errorf("the table %s is not what its version says: %w", v.config.table, err)
+		return unfit("the table %s is not what its version says: %v", v.config.table, err)
 	}
 	return nil
 }
@@ -78,9 +83,9 @@ func (v *verification) onConn(ctx context.Context) error {
 	}
 	switch last := steps[len(steps)-1].version; {
 	case version == 0:
-		return fmt.Errorf("there is no table %s: call Migrate, or run what Schema returns", v.config.table)
+		return unfit("there is no table %s: call Migrate, or run what Schema returns", v.config.table)
 	case version < last:
-		return fmt.Errorf("the schema of %s has version %d, this program needs %d: call Migrate",
+		return unfit("the schema of %s has version %d, this program needs %d: call Migrate",
 			v.config.table, version, last)
 	}
 	return v.dialect.settings(ctx, v)
@@ -113,7 +118,7 @@ func sqliteSettings(ctx context.Context, v *verification) error {
 		}
 		return nil
 	case journal == "off" && v.guarantees.Has(driver.ExactlyOnce):
-		return fmt.Errorf("ExactlyOnce cannot hold with journal_mode=off, which cannot roll back. %s", advice)
+		return unfit("ExactlyOnce cannot hold with journal_mode=off, which cannot roll back. %s", advice)
 	case durable(journal, synchronous):
 	case atMostOnce:
 		if err := v.refusef(RiskLostWrites, "AtMostOnce does not hold over a power failure "+
