@@ -1,0 +1,117 @@
+package idemredis
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// Claim implements [driver.Driver].
+func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimResult, error) {
+	if err := checkClaim(&p); err != nil {
+		return driver.ClaimResult{}, err
+	}
+	if s.waits() {
+		return s.claimConfirmed(ctx, &p)
+	}
+	return s.claimOn(ctx, s.client, &p)
+}
+
+// checkClaim refuses also what the layout of a record cannot hold.
+func checkClaim(p *driver.ClaimParams) error {
+	switch {
+	case len(p.Fingerprint) > math.MaxUint16:
+		return invalid("a fingerprint of %d bytes", len(p.Fingerprint))
+	case p.Format > math.MaxInt32:
+		return invalid("format is %d", p.Format)
+	}
+	return p.Validate()
+}
+
+func (s *Store) claimOn(ctx context.Context, c rueidis.CommandClient, p *driver.ClaimParams) (driver.ClaimResult, error) {
+	a, err := claimScript.run(ctx, c, s.physical(p.Key), s.claimArgs(p))
+	return claimed(a, err, p)
+}
+
+func (s *Store) claimArgs(p *driver.ClaimParams) []string {
+	return []string{
+		rueidis.BinaryString(p.Token[:]),
+		rueidis.BinaryString(p.Fingerprint),
+		micros(p.Lease),
+		strconv.Itoa(int(p.OnLapse)),
+		strconv.Itoa(int(p.Guarantee)),
+		micros(p.Retention),
+		micros(p.Tombstone),
+		strconv.FormatInt(p.Over, 10),
+		strconv.Itoa(p.Format),
+		flag(p.WaiterHint),
+		flag(s.waits()),
+	}
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// claimed reads the answer to a claim.
+func claimed(a answer, err error, p *driver.ClaimParams) (driver.ClaimResult, error) {
+	if err != nil {
+		return driver.ClaimResult{}, failed("claim", err)
+	}
+	now, until := a.int(0), a.int(1)
+	r, ok := decode(a.bytes(2))
+	if !ok {
+		return driver.ClaimResult{}, failed("claim", fmt.Errorf("%w: the answer holds no record", driver.ErrCorrupt))
+	}
+	res := driver.ClaimResult{
+		Decision:    decision(a.verdict),
+		Own:         r.token == p.Token,
+		Fence:       r.fence,
+		Generation:  r.generation,
+		Attempt:     r.attempt,
+		Fingerprint: r.fingerprint,
+		OnLapse:     r.onLapse,
+		Format:      r.format,
+		ClaimedAt:   clock(r.claimedAt),
+		DecidedAt:   clock(now),
+	}
+	if a.verdict == verdictOK {
+		res.Own, res.Fingerprint = false, a.bytes(3)
+	}
+	if res.Decision == driver.DecisionClaimed || res.Decision == driver.DecisionInFlight {
+		res.TookOver = r.tookOver && res.Decision == driver.DecisionClaimed
+		res.LeaseLeft = left(now, until)
+		return res, nil
+	}
+	if res.Decision == driver.DecisionCompleted {
+		res.Outcome = r.outcome
+	}
+	res.LifeLeft = left(now, until)
+	res.CompletedAt = clock(r.end)
+	return res, nil
+}
+
+// decision is what the state that a claim found means for it, if it was not
+// granted.
+func decision(v verdict) driver.Decision {
+	switch v {
+	case verdict(driver.StateClaimed):
+		return driver.DecisionInFlight
+	case verdict(driver.StateCompleted):
+		return driver.DecisionCompleted
+	case verdict(driver.StateUncertain):
+		return driver.DecisionUncertain
+	case verdict(driver.StateExpired):
+		return driver.DecisionExpired
+	default: // verdictOK, verdictOwn
+		return driver.DecisionClaimed
+	}
+}

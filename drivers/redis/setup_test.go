@@ -1,0 +1,137 @@
+package idemredis_test
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/idem-go/idem/driver"
+	idemredis "github.com/idem-go/idem/drivers/redis"
+	"github.com/idem-go/idem/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bundle is a store with records of its own on the shared server.
+type bundle struct {
+	*idemredis.Store
+
+	t      testing.TB
+	client rueidis.Client
+	prefix string
+}
+
+func setup(t testing.TB, opts ...idemredis.Option) *bundle {
+	t.Helper()
+	return setupOn(t, dial(t, standalone(t)), opts...)
+}
+
+// setupOn is a store through the client, with a prefix that no other test has.
+func setupOn(t testing.TB, client rueidis.Client, opts ...idemredis.Option) *bundle {
+	t.Helper()
+	prefix := newPrefix()
+	s, err := idemredis.New(client, append([]idemredis.Option{idemredis.WithPrefix(prefix)}, opts...)...)
+	must(t, err)
+	return &bundle{Store: s, t: t, client: client, prefix: prefix}
+}
+
+func newPrefix() string {
+	t := newToken()
+	return "test-" + hex.EncodeToString(t[:6]) + ":"
+}
+
+// standalone are the options for the shared server.
+func standalone(t testing.TB) rueidis.ClientOption {
+	t.Helper()
+	o, err := rueidis.ParseURL(testenv.Backend(t, testenv.Redis))
+	must(t, err)
+	return small(o)
+}
+
+// optional are the options for a server that few machines have, by the variable that names it.
+func optional(t testing.TB, variable string) rueidis.ClientOption {
+	t.Helper()
+	addr := os.Getenv(variable)
+	if addr == "" {
+		t.Skip(variable + " is not set: it takes an address, or several with commas between them")
+	}
+	return small(rueidis.ClientOption{InitAddress: strings.Split(addr, ",")})
+}
+
+// small makes do with less memory: tests open many clients.
+func small(o rueidis.ClientOption) rueidis.ClientOption {
+	o.ReadBufferEachConn, o.WriteBufferEachConn = 1<<14, 1<<14
+	o.RingScaleEachConn = 8
+	o.DisableCache = true
+	return o
+}
+
+func dial(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	c, err := rueidis.NewClient(o)
+	must(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newToken() (tok driver.Token) {
+	_, _ = rand.Read(tok[:])
+	return tok
+}
+
+func key(id string) driver.Key { return driver.Key{Scope: "payments", ID: id} }
+
+// claimOf is a claim of a lease with a token of its own.
+func claimOf(id string) driver.ClaimParams {
+	return driver.ClaimParams{
+		Key: key(id), Token: newToken(), Lease: time.Minute, OnLapse: driver.TakeOver,
+		Guarantee: driver.AtLeastOnce, Retention: time.Hour, Format: 1,
+	}
+}
+
+// guardOf is a claim of a guard.
+func guardOf(id string) driver.ClaimParams {
+	p := claimOf(id)
+	p.OnLapse, p.Guarantee, p.Retention = driver.Uncertain, driver.AtMostOnce, driver.RetainForever
+	return p
+}
+
+func completionOf(p driver.ClaimParams, outcome string) driver.CompleteParams {
+	return driver.CompleteParams{
+		Key: p.Key, Token: p.Token, To: driver.StateCompleted, Outcome: []byte(outcome),
+		Retention: time.Hour, Format: p.Format,
+	}
+}
+
+func (b *bundle) mustClaim(p driver.ClaimParams, want driver.Decision) driver.ClaimResult {
+	b.t.Helper()
+	res, err := b.Claim(b.t.Context(), p)
+	must(b.t, err)
+	if res.Decision != want {
+		b.t.Fatalf("the claim answers %v, want %v: %+v", res.Decision, want, res)
+	}
+	return res
+}
+
+func (b *bundle) mustComplete(p driver.ClaimParams, outcome string) driver.CompleteResult {
+	b.t.Helper()
+	res, err := b.Complete(b.t.Context(), completionOf(p, outcome))
+	must(b.t, err)
+	return res
+}
+
+// physical is the name of a key's record.
+func (b *bundle) physical(k driver.Key) string { return b.prefix + k.String() }
