@@ -213,5 +213,7 @@ func (h *heartbeat) halt() {
 	}
 }
 
-// join waits until a tick that was under way has returned.
+// join waits until a tick that was under way has returned. Its renewal's context has
+// ended by then, so it takes as long as the driver needs to notice: a Renew
+// that ignores its context holds up the call.
 func (h *heartbeat) join() { h.ticks.Wait() }

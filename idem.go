@@ -21,7 +21,8 @@ import (
 // value that fn returned. Wrong options and keys are refused before the store
 // is asked. A panic or runtime.Goexit of fn settles the key and goes on.
 //
-// No goroutine outlives the call.
+// No goroutine outlives the call, so a driver's renewal that ignores the end of its
+// context, or an observer that blocks, holds it up.
 func Execute[T any](ctx context.Context, key string, fn func(context.Context) (T, error), opts ...ExecuteOption) (T, error) {
 	if fn != nil {
 		if v, ok := localValue[T](ctx, key, opts); ok {

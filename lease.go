@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/idem-go/idem/driver"
@@ -12,8 +13,9 @@ const (
 	recordFormat = 1
 
 	// How often a step is tried in all before the call gives up on it.
-	claimTries = 3
-	giveTries  = 3
+	claimTries   = 3
+	giveTries    = 3
+	untilSettled = 0 // no number ends it
 
 	// minSettling is how long a call goes on settling its key at least, after
 	// the caller's context has ended or the store has failed.
@@ -70,7 +72,7 @@ func (c *call) claim(ctx context.Context) (driver.ClaimResult, error) {
 			}
 		}
 		if granted {
-			c.giveBack(ctx)
+			c.giveBack(ctx, giveTries)
 		}
 		return res, c.storeError(ctx, err)
 	}
@@ -115,14 +117,27 @@ func (c *call) storeError(ctx context.Context, err error) *Error {
 	return c.fail(ErrStore, err)
 }
 
-// giveBack releases the claim of a function that was never entered.
-func (c *call) giveBack(ctx context.Context) {
+// giveBack gives up the claim: the function was not entered, or is to run
+// again. It goes on while the store fails, as long as [call.settle] says, or for
+// so many tries, where the claim may never have been granted: nobody waits then
+// for what is most likely not there.
+func (c *call) giveBack(ctx context.Context, tries int) {
 	settling := c.settle(ctx)
 	defer settling.end(nil)
 	for try := 1; ; try++ {
 		err := c.unclaim(settling)
-		if err == nil || errors.Is(err, driver.ErrLost) || try == giveTries || !sleep(settling, backoff(try)) {
+		switch {
+		case err == nil, errors.Is(err, driver.ErrLost), try == tries:
 			return
+		case isAny(err, driver.ErrInvalid, driver.ErrCorrupt, driver.ErrNewerFormat, driver.ErrNested),
+			!sleep(settling, backoff(try)):
+			if tries == untilSettled {
+				c.notify(ctx, NoticeNotRecorded, fmt.Errorf("the key is not given back and blocked until its lease ends: %w", err))
+			}
+			return
+		}
+		if tries == untilSettled {
+			c.notify(ctx, NoticeRetry, err)
 		}
 	}
 }

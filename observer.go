@@ -18,7 +18,8 @@ type Info struct {
 }
 
 // Observer watches calls. Functions that are nil are skipped. They run on the
-// call's own goroutine (Notice also on the heartbeat's) and should not block.
+// call's own goroutine and should not block. Notice is also called on the heartbeat's
+// goroutine, where nothing above it can recover: a panic there ends the process.
 type Observer struct {
 	// Begin is called before the store is asked. The context that it returns
 	// goes to the function.
@@ -38,7 +39,7 @@ const (
 	NoticeWaiting     NoticeKind = 1 // another call runs the key; this one waits
 	NoticeTakeover    NoticeKind = 2 // the owner before did not come back within its lease
 	NoticeLeaseLost   NoticeKind = 3 // the lease ended while the function ran
-	NoticeNotRecorded NoticeKind = 4 // the function ran and its outcome could not be stored
+	NoticeNotRecorded NoticeKind = 4 // the outcome could not be stored, or the key not be given back
 	NoticeFailedOpen  NoticeKind = 5 // the function runs although the store could not be asked
 	NoticeRetry       NoticeKind = 6 // a step against the store failed and is tried again
 )

@@ -12,7 +12,7 @@ func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landi
 	entered := false
 	defer func() {
 		if !entered { // also where the driver or the observer panics
-			c.giveBack(ctx)
+			c.giveBack(ctx, untilSettled)
 		}
 	}()
 	c.granted(ctx, res)
@@ -68,7 +68,7 @@ func (c *call) finish(ctx context.Context, t transition, res driver.ClaimResult,
 	case t.to != 0:
 		c.record(ctx, t, res, at)
 	case t.release:
-		c.giveBack(ctx)
+		c.giveBack(ctx, untilSettled)
 	}
 }
 
