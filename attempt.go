@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -17,8 +18,8 @@ type Attempt struct {
 	mu          sync.Mutex
 	ended       bool
 	doNotRecord bool
-	retain      time.Duration // 0: as the options say
-	steps       map[string]bool
+	retain      time.Duration   // 0: as the options say
+	steps       map[string]bool // running or finished, by path
 }
 
 type attemptKey struct{}
@@ -118,6 +119,17 @@ func (a *Attempt) addStep(path string) bool {
 	}
 	a.steps[path] = true
 	return true
+}
+
+// dropStep forgets a step that failed, and those inside it, so that it can be tried again.
+func (a *Attempt) dropStep(path string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p := range a.steps {
+		if strings.HasPrefix(p, path) { // parts stand behind their lengths: none is the beginning of another
+			delete(a.steps, p)
+		}
+	}
 }
 
 // end marks the run as over and returns what it asked for.

@@ -18,11 +18,11 @@ const StepRetention = 24 * time.Hour
 // if the run dies later and the key is run again, the step's value is replayed and fn
 // does not run. When the operation's outcome has expired and the key runs
 // anew, its steps run anew. A step that fails is not remembered; its error is
-// fn's own.
+// fn's own, and the step may be tried again in the same run.
 //
 // ctx is the function's context or one made from it. Names are unique within
-// a run, and within a step for the steps inside it; steps with different names may run
-// in parallel. A step runs at least once, like an AtLeastOnce operation. In
+// a run, and within a step for the steps inside it: a name that is running or has
+// finished is refused. Steps with different names may run in parallel. A step runs at least once, like an AtLeastOnce operation. In
 // an ExactlyOnce run it just runs, since the transaction takes everything back together.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	r := runner[T]{fn: fn}
@@ -63,14 +63,27 @@ func executeStep(ctx context.Context, name string, w work) error {
 	case !a.addStep(path):
 		return c.fail(ErrConfig, fmt.Errorf("the step %q runs twice in this run: give each its own name", name))
 	}
-	ctx = context.WithValue(ctx, stepKey{}, stepPath{run: a, path: path})
+	finished := false
+	defer func() {
+		if !finished { // also after a panic that is recovered further up
+			a.dropStep(path)
+		}
+	}()
+	err := c.executeStep(ctx, parent, stepPath{run: a, path: path})
+	finished = err == nil
+	return err
+}
+
+// executeStep runs the call as the step at path.
+func (c *call) executeStep(ctx context.Context, parent *call, path stepPath) error {
+	ctx = context.WithValue(ctx, stepKey{}, path)
 	if parent.op.guarantee == ExactlyOnce || parent.info.Fence == 0 { // 0: it failed open
-		return w.invoke(ctx)
+		return c.work.invoke(ctx)
 	}
 	if !c.op.caps.Guarantees.Has(AtLeastOnce) {
 		return c.fail(ErrConfig, fmt.Errorf("steps need a driver that upholds AtLeastOnce, which %s does not", c.op.caps.Name))
 	}
-	return c.step(ctx, parent, path)
+	return c.step(ctx, parent, path.path)
 }
 
 // step runs the call as a step of its parent.

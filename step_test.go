@@ -188,6 +188,60 @@ func TestStepsThatCannotBeAreRefused(t *testing.T) {
 	wantError(t, err, idem.ErrLeaseLost)
 }
 
+func TestFailedStepCanBeTriedAgainInItsRun(t *testing.T) {
+	t.Parallel()
+	for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce, idem.ExactlyOnce} {
+		var store driver.Driver = newMemory(t)
+		if g == idem.ExactlyOnce {
+			store = newLedger(t)
+		}
+		op, inner, tries := operationOn(t, store, g), 0, 0
+		got, err := idem.Execute(t.Context(), "trip", func(ctx context.Context) (n int, err error) {
+			for range 3 {
+				n, err = idem.Step(ctx, "charge", func(ctx context.Context) (int, error) {
+					_, err := idem.Step(ctx, "inner", func(context.Context) (int, error) { inner++; return 0, nil })
+					if tries++; tries < 3 {
+						err = errors.Join(err, errCut)
+					}
+					return tries, err
+				})
+				if err == nil {
+					return n, second(idem.Step(ctx, "charge", func(context.Context) (int, error) { return 0, nil }))
+				}
+			}
+			return n, err
+		}, idem.On(op))
+		want := map[idem.Guarantee]int{idem.AtLeastOnce: 1, idem.AtMostOnce: 1, idem.ExactlyOnce: 3}[g]
+		if wantError(t, err, idem.ErrConfig); !strings.Contains(err.Error(), "runs twice") || got != 3 || tries != 3 || inner != want {
+			t.Errorf("%v: %d, %v; %d tries, the inner step ran %d times", g, got, err, tries, inner)
+		}
+	}
+}
+
+func TestStepIsRefusedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	op := newOperation(t, idem.AtLeastOnce)
+	err := idem.Do(t.Context(), "trip", func(ctx context.Context) error {
+		for range 2 { // the refusal of the second does not free the name of the first
+			_, err := idem.Step(ctx, "a", func(context.Context) (int, error) {
+				for range 2 {
+					if _, err := idem.Step(ctx, "a", func(context.Context) (int, error) { return 1, nil }); err == nil {
+						t.Error("it runs twice at once")
+					}
+				}
+				return 0, errCut
+			})
+			if !errors.Is(err, errCut) {
+				return err
+			}
+		}
+		return nil
+	}, idem.On(op))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestStepOfAGuardIsNotRunAgainAfterNotRun(t *testing.T) {
 	t.Parallel()
 	op := newOperation(t, idem.AtMostOnce)
