@@ -18,24 +18,39 @@ const conflictTries = 10
 func (c *call) transact(ctx context.Context, at *landing) (driver.ClaimResult, bool, error) {
 	in := inbox{c: c}
 	for try := 1; ; try++ {
-		settling := ctx
-		if !in.unsure.IsZero() {
-			settling = &lazyContext{parent: ctx, detached: true, deadline: in.unsure.Add(minSettling)}
-		}
-		res, err := in.once(ctx, settling)
-		switch in.judge(ctx, res, err, try) {
+		res, verdict := in.try(ctx, try)
+		switch verdict {
 		case inboxCommitted:
 			in.committed(res, at)
 			return res.Claim, true, nil
 		case inboxDenied:
+			c.work.reset() // what a transaction before returned was rolled back
 			return res.Claim, false, nil
 		case inboxFailed:
+			if in.failure == nil {
+				c.work.reset() // rolled back, or nobody knows
+			}
 			return res.Claim, in.entered, in.err
 		case inboxAgain:
-			c.notify(ctx, NoticeRetry, err)
-			sleep(settling, backoff(try))
 		}
 	}
+}
+
+// try is one transaction, and the pause before the next.
+func (in *inbox) try(ctx context.Context, n int) (driver.TransactResult, verdict) {
+	settling := ctx
+	if !in.unsure.IsZero() {
+		detached := &lazyContext{parent: ctx, detached: true, deadline: in.unsure.Add(minSettling)}
+		defer detached.end(nil)
+		settling = detached
+	}
+	res, err := in.once(ctx, settling)
+	v := in.judge(ctx, res, err, n)
+	if v == inboxAgain {
+		in.c.notify(ctx, NoticeRetry, err)
+		sleep(settling, backoff(n))
+	}
+	return res, v
 }
 
 // verdict is what one transaction comes to.
@@ -51,6 +66,7 @@ const (
 // inbox is the state of a call over the transactions that it takes.
 type inbox struct {
 	c       *call
+	runs    int       // of the function
 	entered bool      // the function was, in the last transaction
 	joined  bool      // the last transaction is the caller's
 	failure error     // what the function returned there
@@ -86,6 +102,7 @@ func (in *inbox) run(ctx context.Context, claim driver.ClaimResult) (driver.Comp
 	defer c.run.end(nil)
 	defer c.run.attempt.end()
 	in.entered = true
+	in.runs++
 	if in.failure = c.work.invoke(c.run); in.failure != nil {
 		return driver.CompleteParams{}, in.failure
 	}
@@ -149,7 +166,7 @@ func (in *inbox) undecided(err error) verdict {
 	if in.unsure.IsZero() {
 		in.unsure = now
 	}
-	if now.Sub(in.unsure) < minSettling {
+	if now.Sub(in.unsure) < minSettling && in.runs < conflictTries {
 		return inboxAgain
 	}
 	e := in.c.fail(ErrOutcomeUnknown, err)

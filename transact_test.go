@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/driver"
+	idemmemory "github.com/idem-go/idem/drivers/memory"
 	idemsql "github.com/idem-go/idem/drivers/sql"
 )
 
@@ -330,4 +332,77 @@ func TestWaiterOfAnInboxHasItsResult(t *testing.T) {
 	close(leave)
 	wg.Wait()
 	l.wantOnce(t, op)
+}
+
+func TestValueOfARunThatWasUndoneIsNotReturned(t *testing.T) {
+	t.Parallel()
+	busy := func(do func() (driver.TransactResult, error)) (driver.TransactResult, error) {
+		_, _ = do()
+		return driver.TransactResult{}, driver.ErrBusy
+	}
+	taken := func(func() (driver.TransactResult, error)) (driver.TransactResult, error) {
+		return driver.TransactResult{Claim: driver.ClaimResult{Decision: driver.DecisionInFlight}}, nil
+	}
+	ran := func(context.Context) (receipt, error) { return receipt{Amount: 500}, nil }
+	for reason, hooks := range map[error][]transactHook{
+		idem.ErrStore:      {busy, gone},
+		idem.ErrInProgress: {busy, taken},
+	} {
+		l := newLedger(t)
+		l.hooks = hooks
+		got, err := idem.Execute(t.Context(), "pay-42", ran, idem.On(operationOn(t, l, idem.ExactlyOnce)))
+		if wantError(t, err, reason); got != (receipt{}) {
+			t.Errorf("%v beside %+v", err, got)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		u := &undecided{Store: newMemory(t)}
+		got, err := idem.Execute(t.Context(), "pay-42", ran, idem.On(operationOn(t, u, idem.ExactlyOnce)))
+		if wantError(t, err, idem.ErrOutcomeUnknown); got != (receipt{}) || len(u.asked) < 3 || u.runs != 1 {
+			t.Errorf("%v beside %+v, asked %d times, %d runs", err, got, len(u.asked), u.runs)
+		}
+		for _, ctx := range u.asked[1:] {
+			if ctx.Err() == nil {
+				t.Error("the context in which the commit was settled was never ended")
+			}
+		}
+	})
+}
+
+func TestCommitsThatAllGetLostEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		u := &undecided{Store: newMemory(t), again: true}
+		err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(operationOn(t, u, idem.ExactlyOnce)))
+		if wantError(t, err, idem.ErrOutcomeUnknown); u.runs > 20 {
+			t.Error(u.runs, "runs")
+		}
+	})
+}
+
+// undecided is an inbox whose replies get lost, after the first or after
+// every run of the function.
+type undecided struct {
+	*idemmemory.Store
+
+	again bool
+	runs  int
+	asked []context.Context
+}
+
+func (u *undecided) Capabilities() driver.Capabilities {
+	caps := u.Store.Capabilities()
+	caps.Guarantees |= driver.GuaranteeSet(driver.ExactlyOnce)
+	return caps
+}
+
+func (u *undecided) Transact(ctx context.Context, _ driver.TransactParams, fn driver.TransactFunc) (driver.TransactResult, error) {
+	u.asked = append(u.asked, ctx)
+	if u.runs == 0 || u.again {
+		u.runs++
+		if _, err := fn(ctx, driver.ClaimResult{Decision: driver.DecisionClaimed, Fence: 1, Attempt: 1}); err != nil {
+			return driver.TransactResult{}, err
+		}
+	}
+	return driver.TransactResult{}, driver.ErrUnknown
 }
