@@ -168,9 +168,20 @@ func (c *call) fail(reason, err error) *Error {
 		e.Operation = c.op.alias
 	}
 	if reason == ErrConfig || reason == ErrInvalidKey { //nolint:errorlint // the sentinels themselves
-		e.Detail, e.Err = err.Error(), nil
+		e.Detail = err.Error()
 	}
 	return e
+}
+
+// failLike returns an error of the call for the reason of another call's.
+func (c *call) failLike(other error) *Error {
+	o, ok := errors.AsType[*Error](other)
+	if !ok {
+		return c.fail(ErrStore, other)
+	}
+	e := *o
+	e.Operation, e.Key = c.op.alias, c.info.Key
+	return &e
 }
 
 // cancelled returns an error of a call whose context ended while there was no answer.

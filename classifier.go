@@ -19,12 +19,19 @@ import (
 //     (an [*Error] in progress, for example), [ErrLeaseLost];
 //   - KindDomain: everything else.
 //
-// A panic is always KindBug. What the operation names ([Replayable]) is
+// A panic is always KindBug, one of a classifier or of an error's methods too. What the operation names ([Replayable]) is
 // KindDomain unless the call's or the operation's classifier says otherwise.
 type ClassifierFunc func(error) FailureKind
 
-// classify asks the chain.
-func (c *call) classify(err error) FailureKind {
+// classify asks the chain. Where that panics, in what somebody wrote into a
+// classifier or an error, the failure is a bug.
+func (c *call) classify(err error) (kind FailureKind) {
+	kind = KindBug
+	_ = guarded(func() error { kind = c.askClassifiers(err); return nil })
+	return kind
+}
+
+func (c *call) askClassifiers(err error) FailureKind {
 	for _, f := range [...]ClassifierFunc{c.set.classifier, c.op.defaults.classifier} {
 		if f != nil {
 			switch kind := f(err); kind {
@@ -70,11 +77,12 @@ func classifyDefault(err error) FailureKind {
 		op        *net.OpError
 		dns       *net.DNSError
 	)
+	// An error's method As may say yes and set nothing.
 	switch {
-	case errors.As(err, &retryable) && retryable.Retryable(),
-		errors.As(err, &timeout) && timeout.Timeout(),
-		errors.As(err, &op),
-		errors.As(err, &dns):
+	case errors.As(err, &retryable) && retryable != nil && retryable.Retryable(),
+		errors.As(err, &timeout) && timeout != nil && timeout.Timeout(),
+		errors.As(err, &op) && op != nil,
+		errors.As(err, &dns) && dns != nil:
 		return KindInfrastructure
 	}
 	for _, passing := range [...]error{

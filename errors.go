@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -80,8 +81,11 @@ func (e *Error) Error() string {
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
+	if e.Err == nil {
+		return text
+	}
+	if cause := e.Err.Error(); !strings.HasSuffix(e.Detail, cause) {
+		text += ": " + cause
 	}
 	return text
 }
@@ -125,9 +129,10 @@ func (e *ReplayedError) Error() string {
 // Unwrap returns the rebuilt error.
 func (e *ReplayedError) Unwrap() error { return e.Err }
 
-// configError says what to write instead.
+// configError says what to write instead. It wraps what the format does.
 func configError(op Alias, format string, args ...any) *Error {
-	return &Error{Reason: ErrConfig, Operation: op, Detail: fmt.Sprintf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	return &Error{Reason: ErrConfig, Operation: op, Detail: err.Error(), Err: errors.Unwrap(err)}
 }
 
 func quoteShort(s string) string {

@@ -1,13 +1,18 @@
 package idem_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/codec"
+	"github.com/idem-go/idem/driver"
 )
 
 func TestErrorReadsAsOneLine(t *testing.T) {
@@ -29,6 +34,39 @@ func TestErrorReadsAsOneLine(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", e, want)
 		}
 	}
+}
+
+func TestWrongConfigurationKeepsItsCause(t *testing.T) {
+	t.Parallel()
+	op := newOperation(t, idem.AtLeastOnce)
+	_, err := idem.Execute(t.Context(), "pay-42", func(context.Context) (chan int, error) { return nil, nil }, idem.On(op))
+	if wantError(t, err, idem.ErrConfig); !errors.Is(err, codec.ErrUnsupportedType) {
+		t.Error(err)
+	}
+	_, err = idem.Wrap(op, func(int) (string, error) { return "k", nil }, func(context.Context, int) (chan int, error) { return nil, nil })
+	if wantError(t, err, idem.ErrConfig); !errors.Is(err, codec.ErrUnsupportedType) || strings.Count(err.Error(), "chan int") != 1 {
+		t.Error(err)
+	}
+}
+
+func TestFollowersAreToldOfTheStoresFailureOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, texts := newSpy(t), make(chan string, 2)
+		op := operationOn(t, store, idem.AtLeastOnce)
+		slow := func(context.Context, func() error) error { time.Sleep(time.Second / 2); return driver.ErrBusy }
+		store.claims = []hook{slow}
+		for range 2 {
+			go func() {
+				err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(op))
+				texts <- fmt.Sprint(err)
+			}()
+		}
+		first, other := <-texts, <-texts
+		if first != other || strings.Count(other, "idem: payments") != 1 || !strings.Contains(other, "store failed") {
+			t.Errorf("%s\n%s", first, other)
+		}
+	})
 }
 
 func TestErrorIsItsReasonAndItsCause(t *testing.T) {

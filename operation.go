@@ -69,11 +69,11 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 	op.defaults = newSettings(g)
 	for _, o := range opts {
 		if err := op.set(o); err != nil {
-			return nil, configError(alias, "%v", err)
+			return nil, configError(alias, "%w", err)
 		}
 	}
 	if err := op.defaults.check(op.caps); err != nil {
-		return nil, configError(alias, "%v", err)
+		return nil, configError(alias, "%w", err)
 	}
 	if op.withoutOutcomes && op.defaults.reconcile != nil {
 		return nil, configError(alias, "WithoutOutcomes and WithReconcile: a guard that stores no outcomes has none to ask for: leave one out")
@@ -83,7 +83,7 @@ func NewOperation(alias Alias, d driver.Driver, g Guarantee, opts ...OperationOp
 	}
 	for _, r := range op.replayables {
 		if err := r.check(op.defaults.codec); err != nil {
-			return nil, configError(alias, "%v", err)
+			return nil, configError(alias, "%w", err)
 		}
 	}
 	op.defaults.ownCodec = true

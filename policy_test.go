@@ -182,3 +182,41 @@ func TestDefaultClassification(t *testing.T) {
 		}
 	}
 }
+
+// The errors here answer questions about themselves in ways of their own.
+type (
+	agreeing  struct{ error } // says that it is anything and sets nothing
+	exploding struct{ error }
+	crashing  struct{ error }
+)
+
+func (agreeing) As(any) bool    { return true }
+func (exploding) Is(error) bool { panic("Is") }
+func (crashing) Unwrap() error  { panic("Unwrap") }
+
+func TestErrorsThatMisbehaveAreFailuresAllTheSame(t *testing.T) {
+	t.Parallel()
+	broken := func(error) idem.FailureKind { panic("classifier") }
+	for _, row := range []struct {
+		err  error
+		want driver.State
+		opts []idem.OperationOption
+	}{
+		{agreeing{errDeclined}, driver.StateCompleted, nil},
+		{exploding{errDeclined}, driver.StateReleased, nil},
+		{crashing{errDeclined}, driver.StateReleased, nil},
+		{crashing{errDeclined}, driver.StateReleased, replayables()},
+		{errDeclined, driver.StateReleased, []idem.OperationOption{idem.WithClassifier(broken)}},
+	} {
+		op := newOperation(t, idem.AtLeastOnce, row.opts...)
+		err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return row.err }, idem.On(op))
+		if rec, _, _ := op.Inspect(t.Context(), "pay-42"); rec.State != row.want || err != row.err { //nolint:errorlint // unchanged
+			t.Errorf("%T: the record is %v, want %v", row.err, rec.State, row.want)
+		}
+	}
+	guard := newOperation(t, idem.AtMostOnce, replayables()...)
+	_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.Canceled }, idem.On(guard))
+	if err := guard.Resolve(t.Context(), "pay-42", idem.Failed(crashing{errDeclined})); err != nil {
+		t.Error(err)
+	}
+}

@@ -163,7 +163,7 @@ func (op *Operation) named(err error) []namedError {
 			}
 		}
 	}
-	walk(err)
+	_ = guarded(func() error { walk(err); return nil }) // the methods are other people's
 	return found
 }
 

@@ -117,7 +117,7 @@ func (c *call) follow(ctx context.Context, leader *flight) (at landing, done boo
 		case at.phase == phaseOver && at.res.Decision != 0 && !c.waits(at.res, time.Now()) && !c.reconciles(at.res):
 			return at, true, c.answer(at.res)
 		case at.phase == phaseOver && at.err != nil && !c.set.failOpen:
-			return at, true, c.fail(ErrStore, at.err)
+			return at, true, c.failLike(at.err)
 		case at.phase == phaseOver:
 			return at, false, nil
 		case at.phase == phaseAsking:

@@ -35,15 +35,15 @@ func Wrap[In, Out any](
 	w := wrapped{opts: []ExecuteOption{On(op)}}
 	for _, o := range opts {
 		if err := w.add(o); err != nil {
-			return nil, configError(op.alias, "Wrap: %v", err)
+			return nil, configError(op.alias, "Wrap: %w", err)
 		}
 	}
 	probe := call{op: op}
 	if _, err := probe.apply(w.opts); err != nil {
-		return nil, configError(op.alias, "Wrap: %v", err)
+		return nil, configError(op.alias, "Wrap: %w", err)
 	}
 	if _, err := op.resultType(reflect.TypeFor[Out](), &probe.set); err != nil {
-		return nil, configError(op.alias, "Wrap: %v", err)
+		return nil, configError(op.alias, "Wrap: %w", err)
 	}
 	return func(ctx context.Context, in In) (Out, error) {
 		k, err := key(in)
