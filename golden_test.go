@@ -3,9 +3,12 @@ package idem
 import (
 	"encoding/hex"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
 )
 
@@ -95,5 +98,37 @@ func TestKeyedFingerprintsAreFrozenAndHideTheRequest(t *testing.T) {
 	changed, _ := payload{given: true, value: 1}.fingerprint(key)
 	if driver.SameFingerprint(keyed, changed) {
 		t.Error("two requests have one fingerprint")
+	}
+}
+
+type (
+	page[T any] struct{ Items []T }
+	item        struct{ ID string }
+)
+
+func TestStoredTypeNamesAreFrozen(t *testing.T) {
+	t.Parallel()
+	type local struct{ ID string }
+	for want, v := range map[string]any{
+		"string":                                                       "",
+		"github.com/idem-go/idem.item":                                 item{},
+		"[]github.com/idem-go/idem.item":                               &[]item{},
+		"[]*github.com/idem-go/idem.item":                              []*item{},
+		"map[string][2]time.Time":                                      map[string][2]time.Time{},
+		"map[github.com/idem-go/idem.item]uint8":                       map[item]byte{},
+		"github.com/idem-go/idem.page[github.com/idem-go/idem.item]":   page[item]{},
+		"github.com/idem-go/idem.page[[]github.com/idem-go/idem.item]": page[[]item]{},
+		"[]github.com/idem-go/idem.local":                              []local{},
+		"struct{}":                                                     struct{}{},
+		`struct{github.com/idem-go/idem.item; At []time.Duration "json:\"at\""; V github.com/idem-go/idem.item}`: struct {
+			item
+			At []time.Duration `json:"at"`
+			V  item
+		}{},
+		"[]github.com/idem-go/idem/codec.Codec": []codec.Codec{},
+	} {
+		if got := typeName(reflect.TypeOf(v)); got != want {
+			t.Errorf("%T is stored as a\n%s, want\n%s", v, got, want)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package idem
 import (
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 
 	"github.com/idem-go/idem/codec"
 )
@@ -58,11 +60,44 @@ func baseType(t reflect.Type) reflect.Type {
 	return t
 }
 
-// typeName names a type as it is stored: without pointers, by its package's path.
-func typeName(t reflect.Type) string {
-	t = baseType(t)
-	if t.Name() != "" && t.PkgPath() != "" {
-		return t.PkgPath() + "." + t.Name()
+// typeName names a type as it is stored: without pointers, by the paths of the
+// packages of everything in it. Types that are declared inside functions under one name have
+// one name here. The names are frozen.
+func typeName(t reflect.Type) string { return innerName(baseType(t)) }
+
+func innerName(t reflect.Type) string {
+	switch {
+	case t.Name() != "" && t.PkgPath() != "":
+		return t.PkgPath() + "." + t.Name() // which has the paths of type arguments
+	case t.Name() != "":
+		return t.Name()
+	}
+	switch t.Kind() { //nolint:exhaustive // of what can be stored, only these can have no name
+	case reflect.Pointer:
+		return "*" + innerName(t.Elem())
+	case reflect.Slice:
+		return "[]" + innerName(t.Elem())
+	case reflect.Array:
+		return "[" + strconv.Itoa(t.Len()) + "]" + innerName(t.Elem())
+	case reflect.Map:
+		return "map[" + innerName(t.Key()) + "]" + innerName(t.Elem())
+	case reflect.Struct:
+		return structName(t)
 	}
 	return t.String()
+}
+
+func structName(t reflect.Type) string {
+	fields := make([]string, 0, t.NumField())
+	for f := range t.Fields() {
+		field := innerName(f.Type)
+		if !f.Anonymous {
+			field = f.Name + " " + field
+		}
+		if f.Tag != "" {
+			field += " " + strconv.Quote(string(f.Tag))
+		}
+		fields = append(fields, field)
+	}
+	return "struct{" + strings.Join(fields, "; ") + "}"
 }
