@@ -39,11 +39,11 @@ func TestErrorReadsAsOneLine(t *testing.T) {
 func TestWrongConfigurationKeepsItsCause(t *testing.T) {
 	t.Parallel()
 	op := newOperation(t, idem.AtLeastOnce)
-	_, err := idem.Execute(t.Context(), "pay-42", func(context.Context) (chan int, error) { return nil, nil }, idem.On(op))
+	_, err := idem.Execute(t.Context(), "pay-42", func(context.Context) (chan int, error) { return make(chan int), nil }, idem.On(op))
 	if wantError(t, err, idem.ErrConfig); !errors.Is(err, codec.ErrUnsupportedType) {
 		t.Error(err)
 	}
-	_, err = idem.Wrap(op, func(int) (string, error) { return "k", nil }, func(context.Context, int) (chan int, error) { return nil, nil })
+	_, err = idem.Wrap(op, func(int) (string, error) { return "k", nil }, func(context.Context, int) (chan int, error) { return make(chan int), nil })
 	if wantError(t, err, idem.ErrConfig); !errors.Is(err, codec.ErrUnsupportedType) || strings.Count(err.Error(), "chan int") != 1 {
 		t.Error(err)
 	}

@@ -36,23 +36,6 @@ func (c *call) transact(ctx context.Context, at *landing) (driver.ClaimResult, b
 	}
 }
 
-// try is one transaction, and the pause before the next.
-func (in *inbox) try(ctx context.Context, n int) (driver.TransactResult, verdict) {
-	settling := ctx
-	if !in.unsure.IsZero() {
-		detached := &lazyContext{parent: ctx, detached: true, deadline: in.unsure.Add(minSettling)}
-		defer detached.end(nil)
-		settling = detached
-	}
-	res, err := in.once(ctx, settling)
-	v := in.judge(ctx, res, err, n)
-	if v == inboxAgain {
-		in.c.notify(ctx, NoticeRetry, err)
-		sleep(settling, backoff(n))
-	}
-	return res, v
-}
-
 // verdict is what one transaction comes to.
 type verdict uint8
 
@@ -73,6 +56,23 @@ type inbox struct {
 	unsure  time.Time // since when it is not known whether a commit happened; zero: it is
 	outcome []byte    // what the last transaction stores
 	err     error
+}
+
+// try is one transaction, and the pause before the next.
+func (in *inbox) try(ctx context.Context, n int) (driver.TransactResult, verdict) {
+	settling := ctx
+	if !in.unsure.IsZero() {
+		detached := &lazyContext{parent: ctx, detached: true, deadline: in.unsure.Add(minSettling)}
+		defer detached.end(nil)
+		settling = detached
+	}
+	res, err := in.once(ctx, settling)
+	v := in.judge(ctx, res, err, n)
+	if v == inboxAgain {
+		in.c.notify(ctx, NoticeRetry, err)
+		sleep(settling, backoff(n))
+	}
+	return res, v
 }
 
 // once is one transaction. ctx is the caller's, settling the one that the driver gets.
