@@ -23,12 +23,18 @@ type holder struct {
 }
 
 // RenewBatch implements [driver.BatchRenewer] with one statement, and one more
-// for each lease that was not found.
+// for each lease that was not found; on MySQL and MariaDB with one for each lease.
 func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driver.RenewBatchResult, error) {
 	if err := s.alone(ctx); err != nil {
 		return driver.RenewBatchResult{}, err
 	}
 	answers := make([]driver.RenewAnswer, len(p.Renewals))
+	if s.dialect.templates[stRenewBatch] == "" {
+		for i, r := range p.Renewals {
+			answers[i].Result, answers[i].Err = s.Renew(ctx, r)
+		}
+		return driver.RenewBatchResult{Renewals: answers}, nil
+	}
 	leases := make(map[holder]int64, len(p.Renewals)) // the longest, of a lease that occurs twice
 	for i, r := range p.Renewals {
 		if answers[i].Err = r.Validate(); answers[i].Err == nil {

@@ -86,6 +86,9 @@ func (s session) look(
 // or nobody has looked. Its first statement is a write, so that a transaction
 // that begins with it never has to turn a read lock into a write lock.
 func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen *record) (driver.ClaimResult, error) {
+	if s.locks && s.dialect.templates[stUnlock] != "" {
+		seen = nil // to lock the key comes first
+	}
 	for range claimTries {
 		var res driver.ClaimResult
 		var err error
@@ -103,7 +106,7 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 			return res, err
 		}
 		if seen == nil { // something is in the way, or was
-			if seen, err = s.read(ctx, a); err != nil {
+			if seen, err = s.readLatest(ctx, a); err != nil {
 				return driver.ClaimResult{}, err
 			}
 		}
@@ -113,21 +116,21 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 
 // How a claim of a new key may end, in place of the clock that it was granted by.
 const (
-	inTheWay  = 0  // a record is, or was
-	elsewhere = -1 // another transaction has locked the key
+	inTheWay  = 0 // a record is, or was
+	elsewhere = 1 // another transaction has locked the key
 )
 
 // create claims a key that has no record. If it has one, seen is that, where
 // the dialect can tell in the same statement.
 func (s session) create(ctx context.Context, p *driver.ClaimParams, a *args) (seen *record, res driver.ClaimResult, err error) {
 	var stamp int64
-	if s.dialect.tells {
+	if s.tells() {
 		seen = &record{unit: s.dialect.unit}
 		var found bool
-		if found, err = s.one(ctx, s.locked(stClaim), a, append([]any{&stamp}, seen.dest()...)...); !found {
+		if found, err = s.one(ctx, s.locking(stClaim), a, append([]any{&stamp}, seen.dest()...)...); !found {
 			return nil, res, err
 		}
-	} else if stamp, _, err = s.stamp(ctx, s.locked(stClaim), a); err != nil {
+	} else if stamp, _, err = s.stamp(ctx, s.locking(stClaim), a); err != nil {
 		return nil, res, err
 	}
 	switch stamp {
@@ -146,7 +149,10 @@ func (s session) take(ctx context.Context, p *driver.ClaimParams, a *args, seen 
 	b := *a
 	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, int64(seen.state), seen.base(), v.from, v.until
 	b[pFresh], b[pTookOver], b[pFingerprint] = flag(v.fresh), flag(v.tookOver), blob(v.fingerprint)
-	stamp, found, err := s.stamp(ctx, s.locked(stTake), &b)
+	if s.locked != nil {
+		*s.locked = true // even if the record is another by now
+	}
+	stamp, found, err := s.stamp(ctx, s.locking(stTake), &b)
 	switch {
 	case !found || err != nil:
 		return driver.ClaimResult{}, err

@@ -18,6 +18,8 @@ type Dialect uint8
 const (
 	SQLite     Dialect = 1
 	PostgreSQL Dialect = 2
+	MySQL      Dialect = 3
+	MariaDB    Dialect = 4
 )
 
 // String returns the database's name.
@@ -35,16 +37,12 @@ func (d Dialect) spec() *dialect {
 		return &sqlite
 	case PostgreSQL:
 		return &postgres
+	case MySQL:
+		return &mysql
+	case MariaDB:
+		return &mariadb
 	}
 	return nil
-}
-
-// transaction returns the statements that a transaction may need.
-func (d *dialect) transaction() []statementID {
-	if d.templates[stLockClaim] == "" {
-		return []statementID{stClaim, stRead, stTake, stComplete}
-	}
-	return []statementID{stLockClaim, stRead, stLockTake, stUnlockComplete}
 }
 
 // statementID names one of a dialect's statements.
@@ -53,6 +51,9 @@ type statementID int
 const (
 	// stRead answers {columns} of a key's record, and the clock.
 	stRead statementID = iota
+	// stReadLatest is stRead inside a transaction, of what has been committed
+	// since its snapshot too. Empty: the dialect has no need of it.
+	stReadLatest
 	// stClaim claims a key that has no record. It answers the clock; 0 if there
 	// is a record, which follows in a dialect that tells; no row: there is or was one, read it.
 	stClaim
@@ -60,10 +61,13 @@ const (
 	// answers the clock.
 	stTake
 	// stLockClaim and stLockTake are stClaim and stTake inside a transaction,
-	// which lock the key first and answer -1 if another transaction has it: they never wait for
+	// which lock the key first and answer 1 if another transaction has it: they never wait for
 	// one. Empty: the dialect has no need of it.
 	stLockClaim
 	stLockTake
+	// stUnlock gives the lock of a key up, after a transaction that did not
+	// complete. Empty: the transaction's end has.
+	stUnlock
 	// stComplete, stRelease and stSettle answer the clock, stRenew what is
 	// left of the lease; no row: the record is not what they expect.
 	// stUnlockComplete also gives up the lock of the key, where that outlives the transaction.
@@ -114,10 +118,23 @@ type dialect struct {
 	migrateBegin, migrateEnd, migrateUndo []string
 	versioned                             string // answers the number of version tables: 1 or 0
 
+	schema   string   // the folder of its migrations; "": its name
 	drivers  []string // paths of the Go packages that speak it
 	code     func(error) (failure, bool)
 	kind     func(failure) kind
 	settings func(context.Context, *verification) error // what Verify checks beside the schema
+}
+
+// transaction returns the statements that a transaction may need.
+func (d *dialect) transaction() []statementID {
+	if d.templates[stLockClaim] == "" {
+		return []statementID{stClaim, stRead, stTake, stComplete}
+	}
+	all := []statementID{stLockClaim, stRead, stLockTake, stUnlockComplete}
+	if d.templates[stReadLatest] != "" {
+		all = append(all, stReadLatest)
+	}
+	return all
 }
 
 // findDialect finds the dialect of a pool by the package of its driver, which a
@@ -128,6 +145,6 @@ func findDialect(db *sqlx.DB) (Dialect, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("idemsql: no dialect is known for the driver %T: if it speaks %v, say so with WithDialect",
-		db.Driver(), SQLite)
+	return 0, fmt.Errorf("idemsql: no dialect is known for the driver %T: if it speaks %v, %v, %v or %v, say so with WithDialect",
+		db.Driver(), SQLite, PostgreSQL, MySQL, MariaDB)
 }

@@ -16,10 +16,12 @@ type session struct {
 
 	tx    *sqlx.Tx // nil: the pool
 	locks bool     // claims lock their key first, where the dialect can
+
+	locked *bool // set where the lock may be held from now on; nil: nobody asks
 }
 
-// locked returns the form of a claiming statement that locks the key first.
-func (s session) locked(id statementID) statementID {
+// locking returns the form of a claiming statement that locks the key first.
+func (s session) locking(id statementID) statementID {
 	switch {
 	case !s.locks:
 		return id
@@ -28,6 +30,9 @@ func (s session) locked(id statementID) statementID {
 	}
 	return stLockTake
 }
+
+// tells reports whether the claim of a new key answers what is in its way.
+func (s session) tells() bool { return s.dialect.tells && (!s.locks || !s.dialect.stamps) }
 
 // stmt returns the prepared statement, which database/sql prepares again on
 // each connection that it meets. It must not be called by who holds a
@@ -154,11 +159,23 @@ func (s session) each(ctx context.Context, id statementID, a *args, f func(scan 
 }
 
 // read reads the record of the key in a.
-func (s session) read(ctx context.Context, a *args) (r *record, err error) {
-	r = &record{unit: s.dialect.unit}
-	found, err := s.one(ctx, stRead, a, r.dest()...)
+func (s session) read(ctx context.Context, a *args) (*record, error) {
+	return s.readBy(ctx, stRead, a)
+}
+
+func (s session) readBy(ctx context.Context, id statementID, a *args) (*record, error) {
+	r := &record{unit: s.dialect.unit}
+	found, err := s.one(ctx, id, a, r.dest()...)
 	if !found {
 		return nil, err
 	}
 	return r, nil
+}
+
+// readLatest reads the record that a claim has met.
+func (s session) readLatest(ctx context.Context, a *args) (*record, error) {
+	if s.tx == nil || s.dialect.templates[stReadLatest] == "" {
+		return s.read(ctx, a)
+	}
+	return s.readBy(ctx, stReadLatest, a)
 }

@@ -29,7 +29,7 @@ type migration struct {
 // schema/<dialect>/<version>_<what>.sql, statements that end in a semicolon at
 // the end of a line.
 func (d *dialect) migrations(table string) []migration {
-	dir := path.Join("schema", d.name)
+	dir := path.Join("schema", cmp.Or(d.schema, d.name))
 	files, err := fs.ReadDir(schema, dir)
 	if err != nil {
 		panic(err) // the files are part of the program

@@ -63,7 +63,7 @@ WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got), c AS MA
 	ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at)
 SELECT claimed_at, ` + postgresNothing + ` FROM i
 UNION ALL
-SELECT -1, ` + postgresNothing + ` FROM l WHERE NOT got
+SELECT 1, ` + postgresNothing + ` FROM l WHERE NOT got
 UNION ALL
 SELECT 0, {columns}, {now} FROM {table}, l WHERE got AND scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
 
@@ -81,7 +81,7 @@ WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got), c AS MA
 	RETURNING claimed_at)
 SELECT claimed_at FROM u
 UNION ALL
-SELECT -1 FROM l WHERE NOT got`,
+SELECT 1 FROM l WHERE NOT got`,
 
 		stComplete:       postgresComplete,
 		stUnlockComplete: postgresComplete,
@@ -135,7 +135,7 @@ const (
 	postgresInserted = `scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
 		fingerprint, claimed_at, lease_end, retention, tombstone, purge_at`
 	postgresValues = `CAST(:scope AS bytea), CAST(:id AS bytea), CAST(:format AS smallint), 1,
-		CAST(:guarantee AS smallint), CAST(:on_lapse AS smallint), CAST(:token AS bytea), c.n, c.n, 1, false,
+		CAST(:guarantee AS smallint), CAST(:on_lapse AS smallint), CAST(:token AS bytea), c.n AS fence, c.n AS generation, 1, false,
 		CAST(:fingerprint AS bytea), c.n, c.n + CAST(:lease AS bigint), CAST(:retention AS bigint), CAST(:tombstone AS bigint),
 		c.n + CAST(:lease AS bigint) + CAST(:keep AS bigint)`
 
@@ -204,7 +204,7 @@ func postgresSettings(ctx context.Context, v *verification) error {
 	}
 	text := fmt.Sprintf("with synchronous_commit=%s and fsync=%s. Set both to on.", commit, fsync)
 	if v.guarantees.Has(driver.AtMostOnce) {
-		return v.refusef(RiskLostWrites, "AtMostOnce does not hold over a crash of the server %s", text)
+		return v.refusef("AtMostOnce does not hold over a crash of the server %s", text)
 	}
 	v.warnf("A crash of the server may undo the latest outcomes, so that their operations run again, %s", text)
 	return nil

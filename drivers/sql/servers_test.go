@@ -26,14 +26,28 @@ type server struct {
 	backend testenv.Name
 	driver  string // of database/sql
 	opts    []idemsql.Option
+	params  string // of the DSN
 }
 
+// servers are the servers in the ways in which a program may use them.
 var servers = map[string]server{
-	"postgres":                  {testenv.Postgres, "postgres", nil},
-	"postgres, repeatable read": {testenv.Postgres, "postgres", isolation(sql.LevelRepeatableRead)},
-	"postgres, serializable":    {testenv.Postgres, "postgres", isolation(sql.LevelSerializable)},
-	"postgres, pgx":             {testenv.Postgres, "pgx", nil},
-	"postgres, unprepared":      {testenv.Postgres, "pgx", []idemsql.Option{idemsql.WithoutPreparedStatements()}},
+	"postgres":                 {backend: testenv.Postgres, driver: "postgres"},
+	"postgres/repeatable read": {backend: testenv.Postgres, driver: "postgres", opts: isolation(sql.LevelRepeatableRead)},
+	"postgres/serializable":    {backend: testenv.Postgres, driver: "postgres", opts: isolation(sql.LevelSerializable)},
+	"postgres/binary":          {backend: testenv.Postgres, driver: "postgres", params: "&binary_parameters=yes&timezone=Asia/Tokyo"},
+	"postgres/pgx":             {backend: testenv.Postgres, driver: "pgx"},
+	"postgres/unprepared": {
+		backend: testenv.Postgres, driver: "pgx", opts: []idemsql.Option{idemsql.WithoutPreparedStatements()},
+	},
+	"mysql":                {backend: testenv.MySQL, driver: "mysql"},
+	"mysql/read committed": {backend: testenv.MySQL, driver: "mysql", opts: isolation(sql.LevelReadCommitted)},
+	"mysql/serializable":   {backend: testenv.MySQL, driver: "mysql", opts: isolation(sql.LevelSerializable)},
+	"mysql/found rows": { // CASES S6, S10
+		backend: testenv.MySQL, driver: "mysql", params: "&clientFoundRows=true&loc=Local&time_zone=%27%2B09%3A00%27",
+	},
+	"mysql/interpolated": {backend: testenv.MySQL, driver: "mysql", params: "&interpolateParams=true&parseTime=false"},
+	"mariadb":            {backend: testenv.MariaDB, driver: "mysql", opts: []idemsql.Option{idemsql.WithDialect(idemsql.MariaDB)}},
+	"mariadb/as mysql":   {backend: testenv.MariaDB, driver: "mysql", params: "&clientFoundRows=true"},
 }
 
 func isolation(level sql.IsolationLevel) []idemsql.Option {
@@ -46,7 +60,7 @@ var tables atomic.Int64
 // open returns a handle on a table of its own, which is dropped afterwards.
 func (s server) open(t testing.TB, opts ...idemsql.Option) *bundle {
 	t.Helper()
-	dsn := testenv.Backend(t, s.backend)
+	dsn := testenv.Backend(t, s.backend) + s.params
 	table := fmt.Sprintf("idem_test_%s_%d", strings.ToLower(newID()[:8]), tables.Add(1))
 	b := s.openTable(t, dsn, table, opts...)
 	must(t, b.Migrate(t.Context()))

@@ -38,7 +38,7 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
 	id := stComplete
 	if s.locks {
-		id = stUnlockComplete
+		id, a[pLock] = stUnlockComplete, s.dialect.lock(s.config.table, p.Key)
 	}
 	now, found, err := s.stamp(ctx, id, a)
 	if err != nil {

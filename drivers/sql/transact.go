@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/idem-go/idem/driver"
 )
 
@@ -75,10 +73,10 @@ func (s *Store) transact(
 		return driver.TransactResult{}, s.failed("transact", err)
 	}
 	defer s.leave()
-	var tx *sqlx.Tx
+	var o *opened
 	var claim driver.ClaimResult
 	err := s.again(ctx, w, func() (err error) {
-		tx, claim, err = s.begin(ctx, p, a, seen)
+		o, claim, err = s.begin(ctx, p, a, seen)
 		return err
 	})
 	if err != nil {
@@ -89,60 +87,50 @@ func (s *Store) transact(
 		return driver.TransactResult{Claim: claim}, nil
 	}
 	f.grant(claim, p.Lease)
-	return s.run(ctx, tx, claim, p, fn)
+	return s.run(ctx, o, claim, p, fn)
 }
 
 // begin begins a transaction with a claim. If the claim was not granted, the
 // transaction has ended when begin returns.
 func (s *Store) begin(
 	ctx context.Context, p *driver.ClaimParams, a *args, seen *record,
-) (*sqlx.Tx, driver.ClaimResult, error) {
+) (*opened, driver.ClaimResult, error) {
 	if err := s.prime(ctx); err != nil {
 		return nil, driver.ClaimResult{}, err
 	}
-	// The end of this context would roll the transaction back behind fn's back,
-	// so it is the caller's only while BEGIN may wait for a lock.
-	tctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	tx, err := s.db.BeginTxx(tctx, s.config.txOptions)
-	if !stop() {
-		if tx != nil {
-			_ = tx.Rollback()
-		}
-		return nil, driver.ClaimResult{}, errors.Join(ctx.Err(), err)
-	}
+	o, err := s.open(ctx, a)
 	if err != nil {
-		cancel()
 		return nil, driver.ClaimResult{}, err
 	}
-	claim, err := session{Store: s, tx: tx, locks: s.dialect.lock != nil}.claim(ctx, p, a, seen)
+	claim, err := o.session().claim(ctx, p, a, seen)
+	o.locked = o.locked || err != nil || claim.Decision == driver.DecisionClaimed
 	if err != nil || claim.Decision != driver.DecisionClaimed {
-		_ = tx.Rollback()
+		o.end()
 		return nil, claim, err
 	}
-	return tx, claim, nil
+	return o, claim, nil
 }
 
 // run runs fn, completes and commits. However fn ends, the transaction has ended afterwards.
 func (s *Store) run(
-	ctx context.Context, tx *sqlx.Tx, claim driver.ClaimResult, p *driver.ClaimParams, fn driver.TransactFunc,
+	ctx context.Context, o *opened, claim driver.ClaimResult, p *driver.ClaimParams, fn driver.TransactFunc,
 ) (driver.TransactResult, error) {
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer o.end()
 	res := driver.TransactResult{Claim: claim}
-	t := &transaction{tx: tx, pool: s.db.DB, turn: make(chan struct{}, 1)}
+	t := &transaction{tx: o.tx, pool: s.db.DB, turn: make(chan struct{}, 1)}
 	c, err := fn(t.into(ctx), claim)
 	if err != nil {
 		return res, s.conflict(err)
 	}
 	ctx = context.WithoutCancel(ctx)
-	in := session{Store: s, tx: tx, locks: s.dialect.lock != nil}
-	if res.Complete, err = in.finish(ctx, p, &c); err != nil {
+	if res.Complete, err = o.session().finish(ctx, p, &c); err != nil {
 		if errors.Is(err, sql.ErrTxDone) {
 			err = s.ended(ctx, &c)
 		}
 		return res, s.failed("complete", err)
 	}
-	if err := tx.Commit(); err != nil {
+	o.locked = false
+	if err := o.tx.Commit(); err != nil {
 		return res, s.failed("commit", s.commitError(err))
 	}
 	return res, nil

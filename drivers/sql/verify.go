@@ -23,9 +23,9 @@ func (v *verification) warnf(format string, a ...any) {
 	v.warnings = append(v.warnings, fmt.Sprintf(format, a...))
 }
 
-// refusef is an error, or a warning if the user has accepted the risk.
-func (v *verification) refusef(r Risk, format string, a ...any) error {
-	if v.config.risks[r] {
+// refusef is an error, or a warning if the user has accepted that writes may be lost.
+func (v *verification) refusef(format string, a ...any) error {
+	if v.config.risks[RiskLostWrites] {
 		v.warnf(format, a...)
 		return nil
 	}
@@ -113,7 +113,7 @@ func sqliteSettings(ctx context.Context, v *verification) error {
 	case file == "":
 		v.warnf("The database is in memory: other processes do not see its records, and they end with this one.")
 		if atMostOnce {
-			return v.refusef(RiskLostWrites, "AtMostOnce does not hold over the end of the process, "+
+			return v.refusef("AtMostOnce does not hold over the end of the process, "+
 				"since the database is in memory.")
 		}
 		return nil
@@ -121,7 +121,7 @@ func sqliteSettings(ctx context.Context, v *verification) error {
 		return unfit("ExactlyOnce cannot hold with journal_mode=off, which cannot roll back. %s", advice)
 	case durable(journal, synchronous):
 	case atMostOnce:
-		if err := v.refusef(RiskLostWrites, "AtMostOnce does not hold over a power failure "+
+		if err := v.refusef("AtMostOnce does not hold over a power failure "+
 			"with journal_mode=%s and synchronous=%d. %s", journal, synchronous, advice); err != nil {
 			return err
 		}

@@ -1,0 +1,192 @@
+package idemsql
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/idem-go/idem/driver"
+)
+
+// mysql speaks MySQL 8.0 or later, and what is common to its family: MySQL
+// 5.7, MariaDB.
+//
+// It has no RETURNING: a write answers its number by LAST_INSERT_ID(expr), which
+// comes back with the statement's own reply and is 0 if no row was met
+// (https://dev.mysql.com/doc/refman/8.4/en/information-functions.html#function_last-insert-id).
+//
+// Its clock is UTC_TIMESTAMP, which stands still within a statement, and what
+// SYSDATE has gone on since: the statement may have waited for a lock. In an
+// UPDATE the assignments are made from left to right, so what is set first can be used behind.
+//
+// A duplicate (ON DUPLICATE KEY UPDATE that changes nothing) writes no redo and
+// no binary log.
+//
+// In a transaction the key is locked by GET_LOCK with no time to wait, on the
+// transaction's connection; the write that completes gives it up, or else
+// stUnlock does. A row lock is never waited for: whoever holds one holds
+// this lock too, but for the moment between completing and committing.
+var mysql = dialect{
+	name:  "mysql",
+	title: "MySQL",
+
+	now:        mysqlNow,
+	unit:       time.Microsecond,
+	maxOutcome: 1<<32 - 1, // LONGBLOB; max_allowed_packet is less
+	stamps:     true,
+	leases:     Auto,
+	duplicates: 50,
+	lock:       lockName,
+
+	migrateBegin: []string{`DO GET_LOCK(CONCAT(DATABASE(), '.{table}'), 60)`},
+	migrateEnd:   []string{mysqlMigrateEnd},
+	migrateUndo:  []string{mysqlMigrateEnd},
+	versioned: `SELECT count(*) FROM information_schema.tables
+	WHERE table_schema = DATABASE() AND table_name = '{table}_version'`,
+
+	schema:   "mysql",
+	drivers:  mysqlDrivers,
+	code:     mysqlCode,
+	kind:     mysqlKind,
+	settings: mysqlSettings,
+
+	templates: mysqlTemplates,
+}
+
+// mariadb speaks MariaDB 10.6 or later. Its INSERT answers rows, so that a
+// lease is claimed or answered in one round trip.
+var mariadb = func() dialect {
+	d := mysql
+	d.name, d.title = "mariadb", "MariaDB"
+	d.drivers = nil // the driver is MySQL's: the user says that the server is not
+	d.tells, d.leases = true, ClaimFirst
+	d.templates[stClaim] = `
+INSERT INTO {table} (` + mysqlInserted + `)
+VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, ` + mysqlStart + `, ` + mysqlStart + `, 1, 0,
+	:fingerprint, ` + mysqlStart + `, ` + mysqlStart + ` + :lease, :retention, :tombstone, ` + mysqlStart + ` + :lease + :keep)
+ON DUPLICATE KEY UPDATE fence = {table}.fence
+RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0), {columns}, {now}`
+	return d
+}()
+
+var mysqlDrivers = []string{"github.com/go-sql-driver/mysql"}
+
+// The parts that statements of MySQL share.
+const (
+	mysqlStart = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
+	mysqlNow   = `(` + mysqlStart + ` + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))`
+
+	// mysqlLock is at most 64 characters long, and named after the database,
+	// since locks are the server's.
+	mysqlLock       = `CONCAT('idem:', LEFT(SHA2(CONCAT(DATABASE(), :lock), 256), 56))`
+	mysqlRelease    = `0 * COALESCE(RELEASE_LOCK(` + mysqlLock + `), 0)`
+	mysqlMigrateEnd = `DO RELEASE_LOCK(CONCAT(DATABASE(), '.{table}'))`
+
+	mysqlInserted = `scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
+	fingerprint, claimed_at, lease_end, retention, tombstone, purge_at`
+	mysqlValues = `:scope, :id, :format, 1, :guarantee, :on_lapse, :token, LAST_INSERT_ID(c.n), c.n, 1, 0,
+	:fingerprint, c.n, c.n + :lease, :retention, :tombstone, c.n + :lease + :keep`
+
+	// mysqlSeen holds for the record that was read.
+	mysqlSeen = `scope = :scope AND id = :id AND fence = :fence AND state = :state AND COALESCE(lease_end, ended_at) = :base
+	AND {now} > :from AND {now} <= :until`
+
+	mysqlTake = `
+UPDATE {table} SET claimed_at = LAST_INSERT_ID({now}), lease_end = claimed_at + :lease, ended_at = NULL,
+	format = :format, state = 1, guarantee = :guarantee, on_lapse = :on_lapse, token = :token,
+	fence = GREATEST(fence + 1, claimed_at), generation = IF(:fresh = 1, fence, generation),
+	attempt = IF(:fresh = 1, 1, attempt + 1), took_over = :took_over, fingerprint = :fingerprint,
+	retention = :retention, tombstone = :tombstone, purge_at = lease_end + :keep, outcome = NULL
+WHERE ` + mysqlSeen
+
+	mysqlComplete = `
+UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep,
+	state = :to, format = :format, outcome = :outcome, lease_end = NULL, retention = :retention, tombstone = :tombstone`
+	mysqlOwned = `
+WHERE scope = :scope AND id = :id AND state = 1 AND token = :token`
+)
+
+var mysqlTemplates = [statementCount]string{
+	stRead: `
+SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id`,
+
+	// An older snapshot of the transaction would not show what an insert has met.
+	stReadLatest: `
+SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id LOCK IN SHARE MODE`,
+
+	stClaim: `
+INSERT INTO {table} (` + mysqlInserted + `) SELECT ` + mysqlValues + ` FROM (SELECT {now} AS n) AS c
+ON DUPLICATE KEY UPDATE fence = {table}.fence + LAST_INSERT_ID(0)`,
+
+	// 1 stands for a key that another transaction has locked. In the SELECT
+	// list GET_LOCK would be evaluated twice, and would have to be given up twice.
+	stLockClaim: `
+INSERT INTO {table} (` + mysqlInserted + `) SELECT ` + mysqlValues + `
+FROM (SELECT {now} AS n) AS c WHERE GET_LOCK(` + mysqlLock + `, 0) = 1 OR LAST_INSERT_ID(1) = 0
+ON DUPLICATE KEY UPDATE fence = {table}.fence + LAST_INSERT_ID(` + mysqlRelease + `)`,
+
+	stTake: mysqlTake,
+
+	stLockTake: mysqlTake + ` AND (GET_LOCK(` + mysqlLock + `, 0) = 1 OR LAST_INSERT_ID(1) = 0)`,
+
+	stUnlock: `SELECT COALESCE(RELEASE_LOCK(` + mysqlLock + `), 0)`,
+
+	stComplete: mysqlComplete + mysqlOwned + ` AND format <= :format`,
+
+	stUnlockComplete: mysqlComplete + `, attempt = attempt + ` + mysqlRelease + mysqlOwned + ` AND format <= :format`,
+
+	stRelease: `
+UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep,
+	state = 5, fingerprint = NULL, lease_end = NULL, retention = :retention, tombstone = 0` + mysqlOwned,
+
+	stRenew: `
+UPDATE {table} SET purge_at = purge_at + GREATEST(lease_end, {now} + :lease) - lease_end,
+	lease_end = GREATEST(lease_end, {now} + :lease),
+	attempt = attempt + 0 * LAST_INSERT_ID(GREATEST(lease_end - {now}, 1))` + mysqlOwned + ` AND lease_end IS NOT NULL`,
+
+	stSettle: `
+UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep,
+	fingerprint = IF(:to = 5, NULL, fingerprint), format = :format, token = :token, outcome = :outcome,
+	retention = :retention, tombstone = :tombstone, state = :to, lease_end = NULL
+WHERE ` + mysqlSeen,
+
+	// The statement's start may be compared in the index, SYSDATE may not.
+	stPurge: `
+DELETE FROM {table} WHERE purge_at < ` + mysqlStart + ` ORDER BY purge_at LIMIT :limit`,
+
+	stList: `
+SELECT scope, id, {columns}, {now} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
+ORDER BY scope, id LIMIT :limit`,
+
+	stListScope: `
+SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+}
+
+// lockName is the part of a lock's name that the table and the key give.
+func lockName(table string, k driver.Key) any {
+	sum := lockSum(table, k)
+	return hex.EncodeToString(sum[:])
+}
+
+// mysqlKind maps error numbers
+// (https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html).
+func mysqlKind(f failure) kind { return mysqlKinds[f.code] }
+
+var mysqlKinds = func() map[int]kind {
+	all := map[int]kind{}
+	for k, codes := range map[kind][]int{
+		kindLocked:     {1205, 1213, 3572, 1020},                   // lock wait timeout, deadlock, NOWAIT, snapshot isolation
+		kindFull:       {1021, 1037, 1038, 1040, 1041, 1114, 1203}, // disk, memory, connections, table
+		kindTooLarge:   {1153, 1301, packetTooLarge},               // max_allowed_packet
+		kindConstraint: {1048, 1062, 1264, 1292, 1366, 1406, 1451, 1452, 1690, 3819, 4025},
+		kindPassing: {
+			1030, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1180, 1290, 1317, 1792, 1836, 1927, 1969, 2006, 2013, 3024,
+			connectionLost,
+		},
+		kindWrong: {1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227},
+	} {
+		for _, code := range codes {
+			all[code] = k
+		}
+	}
+	return all
+}()

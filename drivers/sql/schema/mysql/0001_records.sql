@@ -1,0 +1,23 @@
+CREATE TABLE IF NOT EXISTS {table} (
+    scope       VARBINARY(256) NOT NULL,
+    id          VARBINARY(256) NOT NULL,
+    format      SMALLINT       NOT NULL,
+    state       TINYINT        NOT NULL COMMENT 'driver.State',
+    guarantee   TINYINT        NOT NULL COMMENT 'driver.Guarantee',
+    on_lapse    TINYINT        NOT NULL COMMENT 'driver.OnLapse',
+    took_over   TINYINT        NOT NULL COMMENT '1: the claim took the record from one that had not released it',
+    attempt     INT            NOT NULL,
+    token       BINARY(16)     NOT NULL COMMENT 'all zero: settled by hand',
+    fence       BIGINT         NOT NULL,
+    generation  BIGINT         NOT NULL,
+    claimed_at  BIGINT         NOT NULL COMMENT 'microseconds since 1970, as all times here',
+    lease_end   BIGINT                  COMMENT 'claimed only',
+    ended_at    BIGINT                  COMMENT 'any other state: when it came to be',
+    retention   BIGINT                  COMMENT 'microseconds from ended_at, or from lease_end if that makes it uncertain; NULL: for ever',
+    tombstone   BIGINT                  COMMENT 'microseconds from the end of the retention; NULL: for ever',
+    purge_at    BIGINT                  COMMENT 'from then on the row may be deleted; NULL: never',
+    fingerprint VARBINARY(255),
+    outcome     LONGBLOB,
+    PRIMARY KEY (scope, id),
+    KEY {table}_purge (purge_at)
+) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
