@@ -113,7 +113,7 @@ func sqliteSettings(ctx context.Context, v *verification) error {
 	case file == "":
 		v.warnf("The database is in memory: other processes do not see its records, and they end with this one.")
 		if atMostOnce {
-			return v.refusef("AtMostOnce does not hold over the end of the process, "+
+			return v.refusef("AtMostOnce does not hold over the end of the process, " +
 				"since the database is in memory.")
 		}
 		return nil
