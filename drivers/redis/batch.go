@@ -25,7 +25,7 @@ func (s *Store) ClaimBatch(ctx context.Context, p driver.ClaimBatchParams) (driv
 	for i := range p.Claims {
 		c := &p.Claims[i]
 		if answers[i].Err = checkClaim(c); answers[i].Err == nil {
-			b.add(i, c.Key, s.claimArgs(c))
+			b.add(i, c.Key, claimArgs(c, false))
 		}
 	}
 	b.run(ctx, func(i int, a answer, err error) {

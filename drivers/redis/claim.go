@@ -34,11 +34,13 @@ func checkClaim(p *driver.ClaimParams) error {
 }
 
 func (s *Store) claimOn(ctx context.Context, c rueidis.CommandClient, p *driver.ClaimParams) (driver.ClaimResult, error) {
-	a, err := claimScript.run(ctx, c, s.physical(p.Key), s.claimArgs(p))
+	a, err := claimScript.run(ctx, c, s.physical(p.Key), claimArgs(p, false))
 	return claimed(a, err, p)
 }
 
-func (s *Store) claimArgs(p *driver.ClaimParams) []string {
+// claimArgs are the arguments of claim.lua. touch makes a claim that is its own
+// write something.
+func claimArgs(p *driver.ClaimParams, touch bool) []string {
 	return []string{
 		rueidis.BinaryString(p.Token[:]),
 		rueidis.BinaryString(p.Fingerprint),
@@ -50,7 +52,7 @@ func (s *Store) claimArgs(p *driver.ClaimParams) []string {
 		strconv.FormatInt(p.Over, 10),
 		strconv.Itoa(p.Format),
 		flag(p.WaiterHint),
-		flag(s.waits()),
+		flag(touch),
 	}
 }
 

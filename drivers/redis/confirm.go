@@ -2,6 +2,7 @@ package idemredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,29 +11,69 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
-// givingBack bounds how long a claim that was not confirmed is given back.
-const givingBack = 5 * time.Second
+const (
+	// answering is how long a server may take for its answer beyond what it was told to wait.
+	answering = 5 * time.Second
+	// givingBack bounds how long a claim that was not confirmed is given back.
+	givingBack = 5 * time.Second
+)
 
-// claimConfirmed claims, and waits for the confirmations on the same
-// connection: WAIT answers for the writes of its own connection alone. A claim
-// that is sent again after its reply was lost writes something for that reason
-// (see claim.lua).
+// claimConfirmed claims, and has what was granted confirmed. WAIT answers for
+// the writes of its own connection alone, so the claim is sent again on a
+// dedicated one, with its own token: the script then writes a byte that is
+// there already, behind the claim in the one stream that replicas get (see
+// claim.lua). So duplicates, which are not confirmed, share the client's
+// connections, and a claim whose reply was lost is confirmed like any other.
 func (s *Store) claimConfirmed(ctx context.Context, p *driver.ClaimParams) (driver.ClaimResult, error) {
-	c, done := s.client.Dedicate()
-	defer done()
-	res, err := s.claimOn(ctx, c, p)
+	first, err := s.claimOn(ctx, s.client, p)
+	if err != nil || first.Decision != driver.DecisionClaimed {
+		return first, err
+	}
+	again, err := s.confirm(ctx, p)
+	switch {
+	case err != nil:
+		return driver.ClaimResult{}, s.giveBack(ctx, p, err)
+	case again.Own && again.Fence == first.Fence:
+		return first, nil
+	}
+	return again, nil // a failover lost the first
+}
+
+// confirm claims again and waits until that is where it has to be. The client
+// follows no redirection on a dedicated connection: it would send the claim to
+// one node and WAIT to another.
+func (s *Store) confirm(ctx context.Context, p *driver.ClaimParams) (driver.ClaimResult, error) {
+	ctx, cancel := s.confirming(ctx)
+	defer cancel()
+	c, release := s.client.Dedicate()
+	defer release()
+	args := claimArgs(p, true)
+	results := c.DoMulti(ctx, s.confirmed(c, claimScript.command(c, s.physical(p.Key), args))...)
+	if noScript(results[0]) {
+		results = c.DoMulti(ctx, s.confirmed(c, claimScript.full(c, s.physical(p.Key), args))...)
+	}
+	a, err := parse(results[0])
+	res, err := claimed(a, err, p)
 	if err != nil || res.Decision != driver.DecisionClaimed {
 		return res, err
 	}
-	if err := s.confirm(ctx, c); err != nil {
-		return driver.ClaimResult{}, s.giveBack(ctx, p, err)
-	}
-	return res, nil
+	return res, s.count(results[1:])
 }
 
-// confirm waits until what c has written is where it has to be.
-func (s *Store) confirm(ctx context.Context, c rueidis.DedicatedClient) error {
-	var commands []rueidis.Completed
+// confirming is the context of a confirmation. It has a deadline and cannot be
+// cancelled, since the client would otherwise hand the connection to
+// goroutines, and need a round trip to get it back for others.
+func (s *Store) confirming(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline := time.Now().Add(s.waitTimeout + answering)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+}
+
+// confirmed are the commands that send a claim and wait for it.
+func (s *Store) confirmed(c rueidis.DedicatedClient, claim rueidis.Completed) []rueidis.Completed {
+	commands := []rueidis.Completed{claim}
 	timeout := int64((s.waitTimeout + time.Millisecond - 1) / time.Millisecond)
 	if s.replicas > 0 {
 		commands = append(commands, c.B().Wait().Numreplicas(int64(s.replicas)).Timeout(timeout).Build())
@@ -40,7 +81,11 @@ func (s *Store) confirm(ctx context.Context, c rueidis.DedicatedClient) error {
 	if s.aof {
 		commands = append(commands, c.B().Waitaof().Numlocal(1).Numreplicas(0).Timeout(timeout).Build())
 	}
-	results := c.DoMulti(ctx, commands...)
+	return commands
+}
+
+// count tells whether enough have confirmed.
+func (s *Store) count(results []rueidis.RedisResult) error {
 	if s.replicas > 0 {
 		n, err := results[0].ToInt64()
 		if err != nil {
@@ -78,7 +123,30 @@ func (s *Store) giveBack(ctx context.Context, p *driver.ClaimParams, cause error
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("idemredis: claim: not confirmed (%w), and not given back: %w", cause, err)
+		return untold("idemredis: claim: not confirmed (%v), and not given back: %v", cause, err)
 	}
-	return fmt.Errorf("idemredis: claim: given back: %w: %w", driver.ErrBusy, cause)
+	return fmt.Errorf("idemredis: claim: given back: %w: %w", driver.ErrBusy, untold("%v", cause))
 }
+
+// untoldError has the text of others, but nothing of them that the contract has
+// a meaning for: what they say of one step does not hold for the claim.
+type untoldError struct {
+	text    string
+	context error // but for this
+}
+
+func untold(format string, causes ...any) error {
+	e := &untoldError{text: fmt.Sprintf(format, causes...)}
+	for _, c := range causes {
+		for _, end := range [...]error{context.Canceled, context.DeadlineExceeded} {
+			if err, ok := c.(error); ok && errors.Is(err, end) {
+				e.context = end
+			}
+		}
+	}
+	return e
+}
+
+func (e *untoldError) Error() string { return e.text }
+
+func (e *untoldError) Unwrap() error { return e.context }

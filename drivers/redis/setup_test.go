@@ -3,8 +3,10 @@ package idemredis_test
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +18,10 @@ import (
 	"github.com/idem-go/idem/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The client closes connections to nodes that have left a cluster after a few seconds.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
 
 // bundle is a store with records of its own on the shared server.
 type bundle struct {
@@ -135,3 +140,54 @@ func (b *bundle) mustComplete(p driver.ClaimParams, outcome string) driver.Compl
 
 // physical is the name of a key's record.
 func (b *bundle) physical(k driver.Key) string { return b.prefix + k.String() }
+
+// tryClaim claims and wants the claim to be granted, or an error.
+func (b *bundle) tryClaim(p driver.ClaimParams) error {
+	res, err := b.Claim(b.t.Context(), p)
+	if err == nil && res.Decision != driver.DecisionClaimed {
+		err = errors.New(res.Decision.String())
+	}
+	return err
+}
+
+// mustHold wants the claim to be there still.
+func (b *bundle) mustHold(p driver.ClaimParams) {
+	b.t.Helper()
+	_, err := b.Renew(b.t.Context(), driver.RenewParams{Key: p.Key, Token: p.Token, Lease: time.Minute})
+	must(b.t, err)
+}
+
+// list goes through a whole listing.
+func (b *bundle) list(p driver.ListParams, each ...func(driver.Record)) error {
+	for {
+		res, err := b.List(b.t.Context(), p)
+		if err != nil {
+			return err
+		}
+		for _, f := range each {
+			for _, r := range res.Records {
+				f(r)
+			}
+		}
+		if p.After = res.Next; p.After == "" {
+			return nil
+		}
+	}
+}
+
+// parallel runs f n times at once and waits.
+func parallel(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// on is the same records through another client, as another process would see them.
+func (b *bundle) on(c rueidis.Client) *bundle {
+	b.t.Helper()
+	s, err := idemredis.New(c, idemredis.WithPrefix(b.prefix))
+	must(b.t, err)
+	return &bundle{Store: s, t: b.t, client: c, prefix: b.prefix}
+}

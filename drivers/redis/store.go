@@ -29,6 +29,7 @@ var (
 	_ driver.Inspector      = (*Store)(nil)
 	_ driver.Lister         = (*Store)(nil)
 	_ driver.Resolver       = (*Store)(nil)
+	_ driver.Verifier       = (*Store)(nil)
 	_ driver.Watcher        = (*Store)(nil)
 	_ driver.Classifier     = (*Store)(nil)
 	_ driver.Overlapper     = (*Store)(nil)
