@@ -1,0 +1,80 @@
+package idemhttp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/idem-go/idem/internal/canonical"
+)
+
+// FingerprintFunc returns what a request's key is tied to; nil: to nothing.
+type FingerprintFunc func(r *http.Request, body []byte) ([]byte, error)
+
+var (
+	errTooLarge = errors.New("the body is too large")
+	errConsumed = errors.New("the body was consumed before this middleware: put it outside of what reads the body")
+)
+
+// readBody reads the whole body, so that it can be hashed and read again.
+func (c *config) readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	if r.ContentLength > c.maxBody {
+		return nil, errTooLarge
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, c.maxBody+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(body)) > c.maxBody:
+		return nil, errTooLarge
+	case len(body) == 0 && r.ContentLength > 0:
+		if r.PostForm == nil {
+			return nil, errConsumed
+		}
+		body = []byte(r.PostForm.Encode()) // ParseForm has read it
+	}
+	return body, nil
+}
+
+// rewind makes the body readable from its beginning.
+func rewind(r *http.Request, body []byte) {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+// wholeRequest is the default of [WithFingerprint].
+func wholeRequest(r *http.Request, body []byte) ([]byte, error) {
+	kind := "bytes"
+	if isJSON(r) {
+		if form, err := canonical.Append(nil, body); err == nil {
+			kind, body = "json", form
+		}
+	}
+	var all []byte
+	for _, part := range [...]string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery, kind} {
+		all = append(binary.AppendUvarint(all, uint64(len(part))), part...)
+	}
+	return append(all, body...), nil
+}
+
+func isJSON(r *http.Request) bool {
+	if r.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}
+
+// route names what the request asks for: the mux's pattern inside a mux, else the path.
+func route(r *http.Request) string {
+	if r.Pattern != "" {
+		return r.Method + " " + r.Pattern
+	}
+	return r.Method + " " + r.URL.EscapedPath()
+}
