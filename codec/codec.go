@@ -2,9 +2,11 @@
 //
 // [MessagePack] is the default, [JSON] is readable in the store, [Raw] keeps
 // bytes and strings as they are. They refuse types whose values would come
-// back as something else: interfaces, structs without exported fields. A codec of your own has a name that no other
-// uses: it is stored with every record, and a record is read by the codec that
-// it names.
+// back as something else: interfaces, structs without exported fields. What
+// hostile bytes make them allocate grows with the length of the bytes; with
+// JSON also with the size of what a list or map is of. A codec of your own has a
+// name that no other uses: it is stored with every record, and a record is read
+// by the codec that it names.
 package codec
 
 import (

@@ -2,14 +2,9 @@ package codec_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"math/big"
-	"net/netip"
-	"net/url"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/idem-go/idem/codec"
 )
@@ -88,50 +83,6 @@ func TestTypeCheckSeesThroughContainersAndRecursion(t *testing.T) {
 	for _, v := range []any{make(chan int), func() {}, []chan int{}, map[string]func(){}, struct{ P *struct{ E error } }{}} {
 		if err := check(v); !errors.Is(err, codec.ErrUnsupportedType) {
 			t.Errorf("%T: %v", v, err)
-		}
-	}
-}
-
-type (
-	inside struct {
-		X int
-		C chan int
-	}
-	Public struct{ X int }
-	secret struct{ amount int } //nolint:unused // that it cannot be stored is the case
-)
-
-func TestTypesThatWouldNotComeBackAreRefused(t *testing.T) { // CASES C3, C4
-	t.Parallel()
-	for _, v := range []any{
-		struct{ A any }{}, map[string]any{}, []any{}, struct{ inside }{}, secret{}, []secret{}, complex(1, 2),
-	} {
-		for _, c := range []codec.Codec{codec.MessagePack(), codec.JSON()} {
-			if err := c.(codec.TypeChecker).CheckType(reflect.TypeOf(v)); !errors.Is(err, codec.ErrUnsupportedType) {
-				t.Errorf("%s: %T: %v", c.Name(), v, err)
-			}
-		}
-	}
-	for _, row := range []struct {
-		v             any
-		msgpack, json bool
-	}{
-		{struct{ *Public }{}, false, true},
-		{struct{ *inside }{}, false, false},
-		{map[Public]int{}, true, false},
-		{map[float64]int{}, true, false},
-		{url.URL{}, true, false}, // as JSON it loses its password
-		{big.Int{}, true, true},
-		{time.Time{}, true, true},
-		{map[netip.Addr]time.Duration{}, true, true},
-		{json.RawMessage{}, true, true},
-		{struct{}{}, true, true},
-		{map[int]string{}, true, true},
-	} {
-		for c, want := range map[codec.Codec]bool{codec.MessagePack(): row.msgpack, codec.JSON(): row.json} {
-			if err := c.(codec.TypeChecker).CheckType(reflect.TypeOf(row.v)); (err == nil) != want {
-				t.Errorf("%s: %T: %v", c.Name(), row.v, err)
-			}
 		}
 	}
 }

@@ -1,23 +1,48 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 )
 
 // JSON encodes with encoding/json. What it stores can be read in the store by eye.
+//
+// Text that is no UTF-8 is refused when it is encoded. A time keeps its offset to the
+// minute, not the abbreviation of its zone, and no year beyond 9999.
 func JSON() Codec { return jsonCodec{} }
 
 type jsonCodec struct{}
 
 func (jsonCodec) Name() string { return "json" }
 
+var errNoText = errors.New(`codec: JSON cannot hold text that is no UTF-8 (or the escape \ufffd, which stands for it): use codec.MessagePack`)
+
 func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
+	if hidesText(data) {
+		return nil, errNoText
+	}
 	return append(dst, data...), nil
+}
+
+// hidesText reports whether a document has the escape that [json.Marshal]
+// writes for bytes that are no UTF-8. A character U+FFFD it writes as it is.
+func hidesText(doc []byte) bool {
+	for {
+		i := bytes.IndexByte(doc, '\\')
+		if i < 0 {
+			return false
+		}
+		if bytes.HasPrefix(doc[i:], []byte(`\ufffd`)) {
+			return true
+		}
+		doc = doc[i+2:] // a document does not end within an escape
+	}
 }
 
 func (jsonCodec) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }

@@ -6,13 +6,22 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// MessagePack encodes compactly with vmihailenco/msgpack: exported fields by
-// name, struct tag "msgpack". It is the default. A time comes back as the same
-// instant in the local zone. A value may nest 1000 deep.
+// MessagePack encodes compactly: exported fields by name, with the struct tags
+// of vmihailenco/msgpack (`msgpack:"name,omitempty"`), which also calls the
+// methods of types that encode themselves. It is the default.
+//
+// A value comes back as it was: nil and empty slices and maps differ, a time
+// keeps its instant, its offset and the abbreviation of its zone. A stored
+// field that the type has not is skipped, one that is not stored is zero; a number
+// that does not fit, another kind of value, an array of another length are
+// errors. A value may nest 1000 deep. What hostile bytes make it allocate is
+// bounded by their length; a value that takes more than 32 times its encoded
+// length and 32 KiB, for which it must be all but empty, is refused when it is encoded.
 func MessagePack() Codec { return msgpackCodec{} }
 
 type msgpackCodec struct{}
@@ -20,50 +29,66 @@ type msgpackCodec struct{}
 func (msgpackCodec) Name() string { return "msgpack" }
 
 func (msgpackCodec) Append(dst []byte, v any) ([]byte, error) {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return nil, errors.New("codec: Append wants a pointer")
+	}
 	e := encoders.Get().(*encoder) //nolint:forcetypeassert // the pool holds nothing else
 	defer encoders.Put(e)
-	e.out, e.head, e.next = dst, len(dst), firstScan
+	e.out, e.head, e.next, e.cost, e.depth = dst, len(dst), firstScan, 0, 0
 	defer func() { e.out = nil }()
-	e.enc.Reset(e)
-	e.enc.UseCompactInts(true)
-	if err := e.enc.Encode(v); err != nil {
+	if err := planOf(target.Type().Elem()).write(e, target.Elem()); err != nil {
 		return nil, err
 	}
-	if _, err := scan(e.out[e.head:], 0); err != nil { // else it could not be read
-		return nil, err
+	written := e.out[e.head:]
+	if e.cost > budget(len(written)) {
+		return nil, errTooSparse
+	}
+	if rest, err := scan(written, 0); err != nil || len(rest) > 0 { // else it could not be read
+		return nil, errors.Join(errMalformed, err)
 	}
 	return e.out, nil
 }
 
 func (msgpackCodec) Decode(data []byte, v any) error {
-	if _, err := scan(data, 0); err != nil {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return errors.New("codec: Decode wants a pointer")
+	}
+	rest, err := scan(data, 0)
+	if err != nil {
 		return err
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("codec: %d bytes behind the value", len(rest))
 	}
 	d := decoders.Get().(*decoder) //nolint:forcetypeassert // the pool holds nothing else
 	defer decoders.Put(d)
-	d.in.Reset(data)
-	defer d.in.Reset(nil)
-	d.dec.Reset(&d.in)
-	if err := d.dec.Decode(v); err != nil {
-		return err
-	}
-	if rest := d.in.Len(); rest > 0 {
-		return fmt.Errorf("codec: %d bytes behind the value", rest)
-	}
-	return nil
+	d.data, d.left, d.zone = data, budget(len(data)), nil
+	defer func() { d.data = nil }()
+	return planOf(target.Type().Elem()).read(d, target.Elem())
 }
 
 func (msgpackCodec) CheckType(t reflect.Type) error { return msgpackChecker.check(t) }
 
-// An encoder appends to out; pooled with its msgpack half, which is costly to make.
+// budget is how many bytes of memory a value may take that is n bytes long. Most
+// take far less; the bound is there for bytes that announce what they do not contain.
+func budget(n int) int { return 32*n + 32<<10 }
+
+var errTooSparse = errors.New("codec: the value takes far more memory than its encoding has bytes")
+
+// An encoder appends to out. It is the writer of its msgpack half, which
+// encodes types that encode themselves; that is costly to make, so it is pooled.
 type encoder struct {
-	enc  *msgpack.Encoder
-	out  []byte
-	head int // where the value begins in out
-	next int // the length of the value at which it is scanned again
+	enc   *msgpack.Encoder
+	out   []byte
+	head  int // where the value begins in out
+	next  int // the length of the value at which it is scanned again
+	cost  int // of the memory that it takes when it is read
+	depth int
 }
 
-// firstScan is from which length on a value is scanned while it is encoded. A
+// firstScan is from which length on a value is scanned while it is encoded by its own methods. A
 // cycle grows until then, and each scan waits for twice the length of the one before.
 const firstScan = 16 << 10
 
@@ -89,9 +114,24 @@ func (e *encoder) scan() error {
 	return nil // it is not complete yet
 }
 
+// A decoder reads data from its front, which was scanned: every length in it is held against what is there.
 type decoder struct {
-	dec *msgpack.Decoder
+	data []byte
+	left int // of the budget
+
+	zone *time.Location // of the last zoned time; nil: none
+
+	dec *msgpack.Decoder // for types that decode themselves
 	in  bytes.Reader
+}
+
+// take takes n times size bytes from the budget, before they are allocated.
+func (d *decoder) take(n, size int) error {
+	if size > 0 && n > d.left/size {
+		return errTooSparse
+	}
+	d.left -= n * size
+	return nil
 }
 
 var (

@@ -51,6 +51,36 @@ func scan(data []byte, depth int) ([]byte, error) {
 	return rest, nil
 }
 
+// hidesMap reports whether a scanned value has an extension that vmihailenco/msgpack
+// would take for the head of a map that is not there: where it wants a map
+// it skips an extension's head, and makes room for as many entries as the first
+// bytes behind it announce. Timestamps are spared: they may begin with any byte.
+func hidesMap(data []byte) bool {
+	for len(data) > 0 {
+		form := data[0]
+		h := headers[form]
+		n, at := h.fixed, 1+h.width
+		for i, b := range data[1:at] {
+			n += int(b) << (8 * (h.width - 1 - i))
+		}
+		if h.values > 0 {
+			data = data[at:]
+			continue
+		}
+		if body := data[at : at+n]; h.ext && body[0] != extTimestamp && len(body) > 1 && headers[body[1]].values == inMap {
+			announced := uint64(0)
+			for _, b := range body[2:min(len(body), 2+headers[body[1]].width)] {
+				announced = announced<<8 | uint64(b)
+			}
+			if announced > uint64(len(data)) {
+				return true
+			}
+		}
+		data = data[at+n:]
+	}
+	return false
+}
+
 // header says what follows the first byte of a value: a big-endian length of
 // width bytes, and that many and fixed more bytes, or values inside.
 type header struct {
@@ -58,6 +88,7 @@ type header struct {
 	width  int
 	fixed  int
 	values uint64 // inside, for each of the length; 0: it counts bytes
+	ext    bool
 }
 
 var headers = func() (hs [256]header) {
@@ -74,13 +105,13 @@ var headers = func() (hs [256]header) {
 		case b >= 0xca && b <= 0xd3: // numbers
 			hs[b] = header{known: true, fixed: [...]int{4, 8, 1, 2, 4, 8, 1, 2, 4, 8}[b-0xca]}
 		case b >= 0xd4 && b <= 0xd8: // extensions: a type and 1 to 16 bytes
-			hs[b] = header{known: true, fixed: 1 + 1<<(b-0xd4)}
+			hs[b] = header{known: true, fixed: 1 + 1<<(b-0xd4), ext: true}
 		}
 	}
 	for i, width := range [...]int{1, 2, 4} {
-		hs[0xc4+i] = header{known: true, width: width}           // bytes
-		hs[0xc7+i] = header{known: true, width: width, fixed: 1} // extensions
-		hs[0xd9+i] = header{known: true, width: width}           // strings
+		hs[0xc4+i] = header{known: true, width: width}                      // bytes
+		hs[0xc7+i] = header{known: true, width: width, fixed: 1, ext: true} // extensions
+		hs[0xd9+i] = header{known: true, width: width}                      // strings
 	}
 	for i, width := range [...]int{2, 4} {
 		hs[0xdc+i] = header{known: true, width: width, values: 1} // arrays
