@@ -33,6 +33,7 @@ type heartbeat struct {
 	halted  bool
 	lost    bool
 	pending *lazyContext   // of the renewal under way
+	batched bool           // the renewal goes out with another one's
 	fails   int            // renewals in a row
 	ticks   sync.WaitGroup // under way; none begins once it is halted
 }
@@ -54,6 +55,9 @@ func (h *heartbeat) start(c *call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.timer = time.AfterFunc(time.Until(h.next()), h.tick)
+	if h.renews && c.op.batch != nil {
+		c.op.beats.add(h)
+	}
 }
 
 // final reports whether the lease has reached its last end, but for the
@@ -76,14 +80,14 @@ func (h *heartbeat) cut() time.Time { return h.end.Add(-h.lease / cutShare) }
 
 // tick renews or cancels.
 func (h *heartbeat) tick() {
-	renewing, lease, lost := h.begin()
+	renewing, lost := h.begin()
 	if renewing == nil && lost == nil {
 		return
 	}
 	defer h.ticks.Done() // also if the driver or the observer ends the goroutine
 	if renewing != nil {
 		sent := time.Now()
-		res, err := h.c.op.driver.Renew(renewing, driver.RenewParams{Key: h.c.key, Token: h.c.token, Lease: lease})
+		res, err := h.renew(renewing, sent)
 		renewing.end(nil)
 		h.mu.Lock()
 		h.pending = nil
@@ -95,28 +99,36 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// begin returns the context of a renewal that is due and the lease that it
-// asks for, or what to tell if the lease is lost. Either way a tick is under way.
-func (h *heartbeat) begin() (renewing *lazyContext, lease time.Duration, lost *Notice) {
+// renew sends the renewal, with those of other runs that are due soon.
+func (h *heartbeat) renew(renewing *lazyContext, now time.Time) (driver.RenewResult, error) {
+	if h.c.op.batch != nil {
+		if others := h.c.op.beats.due(h, now); len(others) > 0 {
+			return h.renewTogether(renewing, others)
+		}
+	}
+	return h.c.op.driver.Renew(renewing, h.params(now))
+}
+
+// begin returns the context of a renewal that is due, or what to tell if the lease is lost. Either way a tick is under way.
+func (h *heartbeat) begin() (renewing *lazyContext, lost *Notice) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	switch {
 	case h.halted || h.lost:
-		return nil, 0, nil
+		return nil, nil
 	case h.cuts && !now.Before(h.cut()):
 		h.ticks.Add(1)
-		return nil, 0, h.lose(nil)
-	case h.pending != nil || !h.renews || h.final() || !now.Before(h.last):
-		return nil, 0, nil
+		return nil, h.lose(nil)
+	case h.pending != nil || h.batched || !h.renews || h.final() || !now.Before(h.last):
+		return nil, nil
 	}
 	if h.cuts {
 		h.timer.Reset(time.Until(h.cut())) // whether the store answers or not
 	}
 	h.ticks.Add(1)
-	lease = min(h.lease, h.last.Sub(now))
-	h.pending = &lazyContext{parent: h.c.run, detached: true, deadline: now.Add(lease)}
-	return h.pending, lease, nil
+	h.pending = &lazyContext{parent: h.c.run, detached: true, deadline: now.Add(min(h.lease, h.last.Sub(now)))}
+	return h.pending, nil
 }
 
 // renewed takes over the answer to a renewal and sets the timer. It returns
@@ -210,6 +222,7 @@ func (h *heartbeat) halt() {
 	}
 	if h.c != nil {
 		h.c.leaseEnd = h.end
+		h.c.op.beats.remove(h)
 	}
 }
 

@@ -47,7 +47,9 @@ type Operation struct {
 	stepsOnce sync.Once                              // of stepsOp
 	stepsOp   *Operation                             // see steps
 
-	types   sync.Map // reflect.Type to resultType, for the default codec
+	types   sync.Map            // reflect.Type to resultType, for the default codec
+	batch   driver.BatchRenewer // nil: the driver renews one lease at a time
+	beats   beats
 	flights flights
 }
 
@@ -107,6 +109,7 @@ func (op *Operation) adopt(d driver.Driver) error {
 		return configError(op.alias, "the driver %s does not uphold %v: choose one of the guarantees that it does, or another driver",
 			op.caps.Name, op.guarantee)
 	}
+	op.batch, _ = driver.As[driver.BatchRenewer](d)
 	if op.guarantee != ExactlyOnce {
 		return nil
 	}

@@ -108,7 +108,7 @@ func (c *call) step(ctx context.Context, parent *call, path string) (err error) 
 func (op *Operation) steps() *Operation {
 	op.stepsOnce.Do(func() {
 		op.stepsOp = &Operation{
-			alias: op.alias, guarantee: AtLeastOnce, driver: op.driver, base: op.base, caps: op.caps, space: op.space,
+			alias: op.alias, guarantee: AtLeastOnce, driver: op.driver, base: op.base, batch: op.batch, caps: op.caps, space: op.space,
 			scope: op.scope, defaults: op.defaults, maxResult: op.maxResult, typeNames: op.typeNames,
 			transforms: op.transforms, logger: op.logger, inner: true,
 		}
