@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,9 @@ func (p payload) fingerprint(key []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the fingerprint's value cannot be written as JSON (use WithFingerprintBytes): %w", err)
 	}
+	if !isJSON(p.value) && canonical.HidesText(doc) {
+		return nil, errors.New("the fingerprint's value holds text that is no valid UTF-8: use WithFingerprintBytes")
+	}
 	form, err := canonical.Append(nil, doc)
 	if err != nil {
 		return nil, fmt.Errorf("the fingerprint's value has no canonical form (use WithFingerprintBytes): %w", err)
@@ -82,6 +86,15 @@ func (p payload) fingerprint(key []byte) ([]byte, error) {
 		}
 	}
 	return digest(key, kindJSON, form), nil
+}
+
+// isJSON reports whether the value is a document already, in which any escape is its author's.
+func isJSON(v any) bool {
+	switch v.(type) {
+	case json.RawMessage, *json.RawMessage:
+		return true
+	}
+	return false
 }
 
 func digest(key []byte, kind string, data []byte) []byte {

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"reflect"
@@ -130,5 +131,22 @@ func TestStoredTypeNamesAreFrozen(t *testing.T) {
 		if got := typeName(reflect.TypeOf(v)); got != want {
 			t.Errorf("%T is stored as a\n%s, want\n%s", v, got, want)
 		}
+	}
+}
+
+func TestTextThatIsNoTextHasNoFingerprint(t *testing.T) {
+	t.Parallel()
+	for _, v := range []any{"a\xff", struct{ A string }{"\xfe"}, map[string]int{"\xff": 1}, json.RawMessage(`"\ud800"`), json.RawMessage("\"\xff\"")} {
+		if _, err := (payload{given: true, value: v}).fingerprint(nil); err == nil || !strings.Contains(err.Error(), "use WithFingerprintBytes") {
+			t.Errorf("%q: %v", v, err)
+		}
+	}
+	raw, err := payload{given: true, value: json.RawMessage(`{"a":"\ufffd"}`)}.fingerprint(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := payload{given: true, value: map[string]string{"a": "\uFFFD"}}.fingerprint(nil)
+	if err != nil || !bytes.Equal(raw, own) {
+		t.Fatal(err)
 	}
 }

@@ -1,10 +1,11 @@
 package codec
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
+
+	"github.com/idem-go/idem/internal/canonical"
 )
 
 // JSON encodes with encoding/json. What it stores can be read in the store by eye.
@@ -24,25 +25,10 @@ func (jsonCodec) Append(dst []byte, v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if hidesText(data) {
+	if canonical.HidesText(data) {
 		return nil, errNoText
 	}
 	return append(dst, data...), nil
-}
-
-// hidesText reports whether a document has the escape that [json.Marshal]
-// writes for bytes that are no UTF-8. A character U+FFFD it writes as it is.
-func hidesText(doc []byte) bool {
-	for {
-		i := bytes.IndexByte(doc, '\\')
-		if i < 0 {
-			return false
-		}
-		if bytes.HasPrefix(doc[i:], []byte(`\ufffd`)) {
-			return true
-		}
-		doc = doc[i+2:] // a document does not end within an escape
-	}
 }
 
 func (jsonCodec) Decode(data []byte, v any) error { return json.Unmarshal(data, v) }

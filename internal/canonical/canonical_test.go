@@ -2,6 +2,8 @@ package canonical_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -31,8 +33,11 @@ func TestEqualDocumentsHaveOneForm(t *testing.T) { // CASES K1, K2
 		`{"1:a":{"1:b":1e0}}`:                   {`{"a":{"b":1}}`},
 		`{"3:a.b":1e0}`:                         {`{"a.b":1}`},
 		`1e-` + `1073741824`:                    {`1e-1073741824`},
-		"\"" + "6:\u2028\u2029" + "\"":          {`"\u2028\u2029"`},
-		"\"" + "3:<>&" + "\"":                   {`"<>&"`, `"\u003c\u003e\u0026"`},
+		"\"4:😀\"":                               {`"😀"`, `"\ud83d\ude00"`, `"\uD83D\uDE00"`},
+		`"3:` + "\uFFFD" + `"`:                  {`"\ufffd"`, "\"\uFFFD\""},
+		"\"12:" + "\"\\/\b\f\n\r\t\x00:{[" + "\"":           {`"\"\\\/\b\f\n\r\t\u0000:{["`},
+		"\"" + "6:\u2028\u2029" + "\"":                      {`"\u2028\u2029"`},
+		"\"" + "3:<>&" + "\"":                               {`"<>&"`, `"\u003c\u003e\u0026"`},
 		strings.Repeat("[", 900) + strings.Repeat("]", 900): {strings.Repeat("[", 900) + strings.Repeat("]", 900)},
 	} {
 		for _, doc := range docs {
@@ -47,6 +52,7 @@ func TestDocumentsWithoutAFormAreRefused(t *testing.T) { // CASES K3
 	t.Parallel()
 	for _, doc := range []string{
 		``, `{`, `[1,`, `{"a":1,"a":1}`, `{"a":1,"\u0061":2}`, `{"x":{"a":1,"a":2}}`, `1 2`, `{} {}`, `nul`, `01`, `{"a"}`,
+		`"\ud800"`, `"\udc00\ud800"`, `"\ud800x"`, `"\ud800\u0041"`, "\"\xff\"", "{\"\xed\xa0\x80\":1}", `{"\udfff":1}`,
 		`1e99999999999999999999`, `1e2147483648`,
 		strings.Repeat("[", 2000) + strings.Repeat("]", 2000),
 	} {
@@ -54,6 +60,39 @@ func TestDocumentsWithoutAFormAreRefused(t *testing.T) { // CASES K3
 			t.Errorf("%.60s: %.80s", doc, got)
 		}
 	}
+}
+
+func TestCostGrowsWithTheDocument(t *testing.T) { //nolint:paralleltest // it measures
+	const deep = 900
+	nested := func(body string) []byte {
+		return []byte(strings.Repeat(`{"b":1,"a":`, deep) + body + strings.Repeat("}", deep))
+	}
+	small := allocated(t, nested("0"))
+	large := allocated(t, nested(`"`+strings.Repeat("x", 1<<20)+`"`))
+	if limit := small + 16<<20; large > limit {
+		t.Errorf("1 MiB inside %d objects allocates %d bytes, at most %d are allowed", deep, large, limit)
+	}
+	for _, doc := range []string{
+		"[" + strings.Repeat("0,", 50_000) + "0]", "[" + strings.Repeat("[],", 50_000) + "0]", "[" + strings.Repeat("{},", 50_000) + "0]",
+		strings.Repeat(`{"":`, deep) + "0" + strings.Repeat("}", deep), "[" + strings.Repeat(`{"":0},`, 50_000) + "0]",
+		`"` + strings.Repeat(`\u0000`, 50_000) + `"`, `"` + strings.Repeat("[", 100_000) + `"`, strings.Repeat("[", 9000),
+	} {
+		if got := allocated(t, []byte(doc)); got > 64*uint64(len(doc))+64<<10 {
+			t.Errorf("%.20s…: %d bytes allocate %d", doc, len(doc), got)
+		}
+	}
+}
+
+func allocated(t *testing.T, doc []byte) uint64 {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := canonical.Append(nil, doc)
+	runtime.ReadMemStats(&after)
+	if err != nil && json.Valid(doc) {
+		t.Error(err)
+	}
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 func FuzzAppend(f *testing.F) {
@@ -64,6 +103,17 @@ func FuzzAppend(f *testing.F) {
 		first, err := canonical.Append(nil, doc)
 		if err != nil {
 			return
+		}
+		var v any
+		d := json.NewDecoder(bytes.NewReader(doc))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			t.Fatalf("%q has the form %q: %v", doc, first, err)
+		}
+		if marshaled, err := json.Marshal(v); err == nil { // sorted otherwise, escaped otherwise
+			if again, err := canonical.Append(nil, marshaled); err != nil || !bytes.Equal(again, first) {
+				t.Fatalf("%q: %q and %q, %v", doc, first, again, err)
+			}
 		}
 		spaced := append(append([]byte(" \n"), doc...), '\t')
 		if again, err := canonical.Append(nil, spaced); err != nil || !bytes.Equal(again, first) {
