@@ -51,10 +51,15 @@ lint-mod:
 .PHONY: lint-scripts
 lint-scripts:
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck --external-sources --check-sourced scripts/services scripts/each-module .ci/run; \
+		shellcheck --external-sources --check-sourced scripts/services scripts/each-module model/run.sh .ci/run; \
 	else \
 		echo "shellcheck is not installed: the scripts are not checked" >&2; \
 	fi
+
+# On Debian and Ubuntu: apt-get install spin
+.PHONY: model
+model: ## Check the models of the protocol with spin
+	@model/run.sh
 
 .PHONY: format
 format: $(GOLANGCI_LINT) ## Format the Go code
