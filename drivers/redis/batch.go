@@ -45,7 +45,7 @@ func (s *Store) CompleteBatch(ctx context.Context, p driver.CompleteBatchParams)
 		}
 	}
 	b.run(ctx, func(i int, a answer, err error) {
-		answers[i].Result, answers[i].Err = completed(a, err)
+		answers[i].Result, answers[i].Err = completed(a, err, &p.Completions[i])
 	})
 	return driver.CompleteBatchResult{Completions: answers}, nil
 }

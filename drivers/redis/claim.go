@@ -68,8 +68,12 @@ func claimed(a answer, err error, p *driver.ClaimParams) (driver.ClaimResult, er
 	if err != nil {
 		return driver.ClaimResult{}, failed("claim", err)
 	}
-	now, until := a.int(0), a.int(1)
 	r, ok := decode(a.bytes(2))
+	now, until := a.int(0), a.int(1)
+	if a.alone {
+		r, ok = decode(a.text)
+		now, until = r.claimedAt, r.end
+	}
 	if !ok {
 		return driver.ClaimResult{}, failed("claim", fmt.Errorf("%w: the answer holds no record", driver.ErrCorrupt))
 	}

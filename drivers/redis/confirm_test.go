@@ -18,11 +18,13 @@ func pair(t testing.TB) (replica, master *server) {
 	t.Helper()
 	master = spawn(t, "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")
 	replica = spawn(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port))
-	c := replica.dial()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		role, err := do(t, c, "ROLE").ToArray()
-		must(t, err)
-		if state, _ := role[3].ToString(); state == "connected" {
+	c := master.dial()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		confirmed := c.DoMulti(t.Context(), // both on one connection
+			c.B().Set().Key("synchronised").Value("x").Build(),
+			c.B().Wait().Numreplicas(1).Timeout(1000).Build(),
+		)[1]
+		if n, err := confirmed.ToInt64(); err == nil && n == 1 {
 			return replica, master
 		}
 		if time.Now().After(deadline) {
@@ -34,7 +36,7 @@ func pair(t testing.TB) (replica, master *server) {
 func TestAClaimWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	replica, master := pair(t)
-	s := setupOn(t, master.dial(), idemredis.WithWaitReplicas(1, 200*time.Millisecond))
+	s := setupOn(t, master.dial(), idemredis.WithWaitReplicas(1, time.Second))
 	for _, p := range []driver.ClaimParams{claimOf("lease"), guardOf("guard")} {
 		s.mustClaim(p, driver.DecisionClaimed)
 		found, err := do(t, replica.dial(), "EXISTS", s.physical(p.Key)).ToInt64()
@@ -73,7 +75,7 @@ func TestAClaimThatIsSentAgainWaitsToo(t *testing.T) {
 	t.Parallel()
 	replica, master := pair(t)
 	c := master.dial()
-	s := setupOn(t, c, idemredis.WithWaitReplicas(1, 200*time.Millisecond))
+	s := setupOn(t, c, idemredis.WithWaitReplicas(1, time.Second))
 	hasty, err := idemredis.New(c, idemredis.WithPrefix(s.prefix))
 	must(t, err)
 	s.mustClaim(claimOf("before"), driver.DecisionClaimed)

@@ -51,7 +51,7 @@ func TestWaitingForReplicasTakesOneMoreRoundTrip(t *testing.T) {
 	t.Parallel()
 	_, master := pair(t)
 	client, p := through(t, master.options())
-	s := setupOn(t, client, idemredis.WithWaitReplicas(1, time.Second))
+	s := setupOn(t, client, idemredis.WithWaitReplicas(1, 10*time.Second))
 	s.mustClaim(claimOf("before"), driver.DecisionClaimed)
 	claim := claimOf("key")
 	got := p.of(func() { s.mustClaim(claim, driver.DecisionClaimed) })

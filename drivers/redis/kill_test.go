@@ -28,6 +28,7 @@ func size() int {
 // ledger counts what the effects of each key did, and what its callers were told.
 type ledger struct {
 	mu      sync.Mutex
+	calls   int
 	effects map[string]int
 	told    map[string]map[string]bool
 }
@@ -42,6 +43,7 @@ func (l *ledger) effect(key string) string {
 func (l *ledger) answer(key, value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.calls++
 	if l.told[key] == nil {
 		l.told[key] = make(map[string]bool)
 	}
@@ -132,7 +134,7 @@ func (b *ledger) check(t *testing.T, limit int) {
 			}
 		}
 	}
-	t.Logf("%d keys, %d answers, %d effects more than one a key", len(b.effects), answers, again)
+	t.Logf("%s: %d calls of %d keys, %d answers, %d effects more than one a key", t.Name(), b.calls, len(b.effects), answers, again)
 }
 
 // A server that keeps what it acknowledges is killed and restarted under load.

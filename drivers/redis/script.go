@@ -3,60 +3,53 @@ package idemredis
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // the server names scripts by it
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/idem-go/idem/driver"
 )
 
-// What all scripts begin with, and what some go on with.
-var (
-	//go:embed scripts/judge.lua
-	judgeText string
-	//go:embed scripts/write.lua
-	writeText string
-	//go:embed scripts/settle.lua
-	settleText string
-	//go:embed scripts/view.lua
-	viewText string
-
-	//go:embed scripts/claim.lua
-	claimText string
-	//go:embed scripts/complete.lua
-	completeText string
-	//go:embed scripts/release.lua
-	releaseText string
-	//go:embed scripts/renew.lua
-	renewText string
-	//go:embed scripts/resolve.lua
-	resolveText string
-	//go:embed scripts/look.lua
-	lookText string
-)
+//go:embed scripts/*.lua
+var files embed.FS
 
 var (
-	claimScript    = newScript(writeText, claimText)
-	completeScript = newScript(writeText, settleText, completeText)
-	releaseScript  = newScript(writeText, settleText, releaseText)
-	renewScript    = newScript(writeText, settleText, renewText)
-	resolveScript  = newScript(writeText, settleText, viewText, resolveText)
-	lookScript     = newScript(viewText, lookText)
+	claimScript    = newScript("claim.lua")
+	completeScript = newScript("complete.lua")
+	releaseScript  = newScript("release.lua")
+	renewScript    = newScript("renew.lua")
+	resolveScript  = newScript("resolve.lua")
+	lookScript     = newScript("look.lua")
 )
 
 // script is a script on one key.
 type script struct{ text, sha string }
 
-func newScript(parts ...string) script {
-	s := script{text: judgeText}
-	for _, p := range parts {
-		s.text += p
-	}
+// newScript puts a script together: judge.lua, and then its own file.
+func newScript(name string) script {
+	s := script{text: source("judge.lua") + source(name)}
 	sum := sha1.Sum([]byte(s.text)) //nolint:gosec // see the import
 	s.sha = hex.EncodeToString(sum[:])
 	return s
+}
+
+// source is a file's text, with other files in place of the lines that include them.
+func source(name string) string {
+	text, err := files.ReadFile("scripts/" + name)
+	if err != nil {
+		panic(err) // the file is missing from the source
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if included, ok := strings.CutPrefix(strings.TrimSpace(line), "-- include "); ok {
+			line = source(included)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // command runs the script by its name. The client does not send it again by
@@ -123,11 +116,28 @@ const (
 type answer struct {
 	verdict verdict
 	rest    []rueidis.RedisMessage
+
+	// The most frequent answers are one value, which the server makes faster
+	// than a list. The verdict is then verdictOK.
+	alone  bool
+	text   []byte
+	number int64
 }
 
 // parse returns the answer, or the contract's error that the script decided on.
 func parse(res rueidis.RedisResult) (answer, error) {
-	values, err := res.ToArray()
+	m, err := res.ToMessage()
+	switch {
+	case err != nil:
+		return answer{}, err
+	case m.IsInt64():
+		n, err := m.ToInt64()
+		return answer{verdict: verdictOK, alone: true, number: n}, err
+	case m.IsString():
+		text, err := m.AsBytes()
+		return answer{verdict: verdictOK, alone: true, text: text}, err
+	}
+	values, err := m.ToArray()
 	if err != nil {
 		return answer{}, err
 	}

@@ -15,7 +15,8 @@ func (s *Store) Complete(ctx context.Context, p driver.CompleteParams) (driver.C
 	if err := s.checkCompletion(&p); err != nil {
 		return driver.CompleteResult{}, err
 	}
-	return completed(completeScript.run(ctx, s.client, s.physical(p.Key), completeArgs(&p)))
+	a, err := completeScript.run(ctx, s.client, s.physical(p.Key), completeArgs(&p))
+	return completed(a, err, &p)
 }
 
 func (s *Store) checkCompletion(p *driver.CompleteParams) error {
@@ -46,9 +47,12 @@ func completeArgs(p *driver.CompleteParams) []string {
 	}
 }
 
-func completed(a answer, err error) (driver.CompleteResult, error) {
+func completed(a answer, err error, p *driver.CompleteParams) (driver.CompleteResult, error) {
 	if err != nil {
 		return driver.CompleteResult{}, failed("complete", err)
+	}
+	if a.alone {
+		return driver.CompleteResult{CompletedAt: clock(a.number), LifeLeft: driver.RoundUp(p.Retention, precision)}, nil
 	}
 	return driver.CompleteResult{
 		CompletedAt: clock(a.int(2)),

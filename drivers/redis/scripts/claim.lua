@@ -1,19 +1,15 @@
 -- ARGV: token, fingerprint, lease, what its end means, guarantee, retention,
 -- tombstone, fence of the uncertain record to take, format, whether the caller
 -- waits, whether the claim must pass through this connection.
--- Returns whether it was granted (OK, OWN) or the state that it found, the time,
+-- Returns the record alone if it was granted and took over nothing, as most are;
+-- else whether it was granted (OK, OWN) or the state that it found, the time,
 -- until when, the record, and the fingerprint that a takeover found.
 
 local FINGERPRINT_PREFIX = 4
 
-local function same(a, b)
-  return a == '' or b == '' or a == b
-    or string.sub(a, 1, FINGERPRINT_PREFIX) ~= string.sub(b, 1, FINGERPRINT_PREFIX)
-end
-
-local fingerprint, before = ARGV[2], ''
+local fingerprint, before = ARGV[2]
 if raw then
-  if format > tonumber(ARGV[9]) then
+  if format > ARGV[9] + 0 then
     return {NEWER}
   end
   local own = token == ARGV[1]
@@ -30,8 +26,10 @@ if raw then
     return {LOST}
   end
   local stored = string.sub(raw, HEAD + 1, HEAD + length)
-  if is == CLAIMED and now >= ended and (same(stored, fingerprint) or now - ended >= FENCE_MEMORY)
-    or is == UNCERTAIN and fence == tonumber(ARGV[8]) then
+  local same = stored == fingerprint or stored == '' or fingerprint == ''
+    or string.sub(stored, 1, FINGERPRINT_PREFIX) ~= string.sub(fingerprint, 1, FINGERPRINT_PREFIX)
+  if is == CLAIMED and now >= ended and (same or now - ended >= FENCE_MEMORY)
+    or is == UNCERTAIN and fence == ARGV[8] + 0 then
     attempt, took_over, before = attempt + 1, 1, stored
     if fingerprint == '' then
       fingerprint = stored
@@ -51,11 +49,15 @@ if is == 0 then
   generation, attempt, took_over, watched = fence, 1, 0, 0
 end
 state, token, length = CLAIMED, ARGV[1], #fingerprint
-claimed_at, ended = now, after(now, tonumber(ARGV[3]))
-on_lapse, guarantee, format = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[9])
-retention, tombstone = tonumber(ARGV[6]), tonumber(ARGV[7])
-local record, failure = write(fingerprint)
-if not record then
-  return failure
+claimed_at, ended = now, after(now, ARGV[3] + 0)
+on_lapse, guarantee, format = ARGV[4] + 0, ARGV[5] + 0, ARGV[9] + 0
+retention, tombstone = ARGV[6] + 0, ARGV[7] + 0
+local rest = fingerprint
+-- include write.lua
+if written.err then
+  return written
+end
+if not before then
+  return record
 end
 return {OK, now, ended, record, before}

@@ -1,5 +1,5 @@
--- Every script begins with this text: it reads the record and says what it is
--- now. A script may return from here. The layout is record.go's.
+-- Every script begins with this: it reads the record and says what it is now. A
+-- script may return from here. The layout is record.go's.
 
 local LAYOUT, HEAD = '>c4BBBBBBI2I4I4c16i8i8i8i8i8i8', 84
 local CLAIMED, COMPLETED, UNCERTAIN, EXPIRED, RELEASED = 1, 2, 3, 4, 5

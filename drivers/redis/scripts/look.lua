@@ -1,3 +1,4 @@
 -- Returns the state that is shown, the time, until when, and the record.
 
-return {visible(), now, till, raw or ''}
+-- include view.lua
+return {seen, now, till, raw or ''}

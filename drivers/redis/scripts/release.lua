@@ -2,13 +2,11 @@
 
 if not raw or token ~= ARGV[1] or (state ~= CLAIMED and state ~= RELEASED) then
   return {LOST}
-elseif state == CLAIMED then
-  local told = watched
-  release(tonumber(ARGV[2]))
-  local record, failure = settle('')
-  if not record then
-    return failure
-  end
-  tell(told == 1)
+elseif state == RELEASED then
+  return {OK}
 end
+local told, keep, rest = watched == 1, ARGV[2] + 0
+-- include stub.lua
+-- include write.lua
+-- include settle.lua
 return {OK}

@@ -3,12 +3,12 @@
 if not raw or token ~= ARGV[1] or state ~= CLAIMED then
   return {LOST}
 end
-local prolonged = after(now, tonumber(ARGV[2]))
-if prolonged > ended then
-  ended = prolonged
-  local record, failure = settle(string.sub(raw, HEAD + 1))
-  if not record then
-    return failure
-  end
+local prolonged = after(now, ARGV[2] + 0)
+if prolonged <= ended then
+  return {OK, now, ended}
 end
+ended = prolonged
+local told, rest = false, string.sub(raw, HEAD + 1)
+-- include write.lua
+-- include settle.lua
 return {OK, now, ended}

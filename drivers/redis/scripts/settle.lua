@@ -1,30 +1,21 @@
--- Scripts that end or prolong what a claim has begun go on with this text.
+-- Included after write.lua in scripts that end or prolong what a claim has
+-- begun.
 
--- Writes like write, also when the server is over its memory limit: a claim
--- that was granted can always be settled. A server refuses to grow by a script
--- only until the script has written; PERSIST is no growth.
-local function settle(tail)
-  local record, failure = write(tail)
-  if not record and string.find(failure.err, 'OOM', 1, true) then
-    redis.call('PERSIST', KEYS[1])
-    record, failure = write(tail)
-  end
-  return record, failure
-end
-
--- Wakes who waits for the record, if anybody does. A server that forbids it
--- fails nothing: waiters poll as well.
-local function tell(always)
-  if always or watched == 1 then
-    redis.pcall('PUBLISH', KEYS[1], '')
+if written.err and string.find(written.err, 'OOM', 1, true) then
+  -- The server is over its memory limit. It keeps scripts from growing only
+  -- until they have written, and PERSIST is no growth: what was granted
+  -- can always be settled.
+  redis.call('PERSIST', KEYS[1])
+  if gone == NEVER then
+    written = redis.pcall('SET', KEYS[1], record)
+  else
+    written = redis.pcall('SET', KEYS[1], record, 'PXAT', gone)
   end
 end
-
--- Makes the record a stub that remembers the fence, the generation and the attempt.
-local function release(keep)
-  state, ended, length, watched = RELEASED, now, 0, 0
-  retention, tombstone = keep, 0
-  if keep ~= FOREVER and keep < FENCE_MEMORY then
-    retention = FENCE_MEMORY
-  end
+if written.err then
+  return written
+end
+if told then
+  -- Wakes who waits. A server that forbids it fails nothing: waiters poll as well.
+  redis.pcall('PUBLISH', KEYS[1], '')
 end

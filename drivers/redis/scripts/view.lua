@@ -1,10 +1,7 @@
--- Scripts that show records go on with this text.
-
--- What the record is to who looks: a lease that lapsed so long ago that any
+-- Included where a record is shown: a lease that lapsed so long ago that any
 -- claim may take it is nothing.
-local function visible()
-  if is == CLAIMED and now - ended >= FENCE_MEMORY then
-    return 0
-  end
-  return is
+
+local seen = is
+if is == CLAIMED and now - ended >= FENCE_MEMORY then
+  seen = 0
 end

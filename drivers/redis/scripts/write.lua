@@ -1,29 +1,17 @@
--- Scripts that write go on with this text.
+-- Included where a script writes the record, with its fingerprint and outcome
+-- in rest. It is no function, since Lua would make it anew at every call.
 
 -- The time at which the server may drop the record.
-local function gone()
-  local memory = after(ended, FENCE_MEMORY)
-  if state == CLAIMED and on_lapse == TAKE_OVER then
-    return memory
-  end
-  return math.max(memory, after(after(ended, retention), tombstone))
+local gone = after(ended, FENCE_MEMORY)
+if state ~= CLAIMED or on_lapse ~= TAKE_OVER then
+  gone = math.max(gone, after(after(ended, retention), tombstone))
 end
-
-local function set(record)
-  local t = gone()
-  if t == NEVER then
-    return redis.pcall('SET', KEYS[1], record)
-  end
-  return redis.pcall('SET', KEYS[1], record, 'PXAT', string.format('%.0f', math.ceil(t / 1000)))
-end
-
--- Writes the record and returns it; nil and the error if the server refuses.
-local function write(tail)
-  local record = struct.pack(LAYOUT, 'idem', 1, state, on_lapse, guarantee, took_over, watched, length, attempt, format,
-    token, fence, generation, claimed_at, ended, retention, tombstone) .. tail
-  local reply = set(record)
-  if reply.err then
-    return nil, reply
-  end
-  return record
+local record = struct.pack(LAYOUT, 'idem', 1, state, on_lapse, guarantee, took_over, watched, length, attempt, format,
+  token, fence, generation, claimed_at, ended, retention, tombstone) .. rest
+local written
+if gone == NEVER then
+  written = redis.pcall('SET', KEYS[1], record)
+else
+  gone = string.format('%.0f', math.ceil(gone / 1000))
+  written = redis.pcall('SET', KEYS[1], record, 'PXAT', gone)
 end
