@@ -25,7 +25,8 @@ check() {
 
 for model in lease guard inbox; do
 	check "$model"
-	for variant in $(sed -nE 's/^ \*   -D([A-Z_]+) .*/\1/p' "$here/$model.pml"); do
+	sed -nE 's/^ \*   -D([A-Z_]+) .*/\1/p' "$here/$model.pml" >variants
+	while read -r variant; do
 		check "$model" "$variant"
-	done
+	done <variants
 done
