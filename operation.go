@@ -49,6 +49,7 @@ type Operation struct {
 
 	types   sync.Map            // reflect.Type to resultType, for the default codec
 	batch   driver.BatchRenewer // nil: the driver renews one lease at a time
+	watcher driver.Watcher      // nil: the driver does not tell of changes
 	beats   beats
 	flights flights
 }
@@ -110,6 +111,7 @@ func (op *Operation) adopt(d driver.Driver) error {
 			op.caps.Name, op.guarantee)
 	}
 	op.batch, _ = driver.As[driver.BatchRenewer](d)
+	op.watcher, _ = driver.As[driver.Watcher](d)
 	if op.guarantee != ExactlyOnce {
 		return nil
 	}

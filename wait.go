@@ -10,11 +10,6 @@ import (
 )
 
 const (
-	// The first pause between two questions to the store while another
-	// process runs the key; it grows by half up to the longest.
-	firstPoll   = 10 * time.Millisecond
-	longestPoll = 250 * time.Millisecond
-
 	// maxAsking bounds how long a call that does not wait follows another one that has
 	// no answer from the store yet: that one may itself be held up by a
 	// transaction which the follower is in.
@@ -60,8 +55,9 @@ func (c *call) leadFlight(ctx context.Context, before landing) error {
 // has run, or the wait is over. before is what a leader before it left.
 func (c *call) lead(ctx context.Context, before landing, at *landing) error {
 	poll := pacer{pause: firstPoll, next: before.pollAt}
+	defer poll.end()
 	for asked := false; ; asked = true {
-		if !sleep(ctx, time.Until(earlier(poll.next, c.waitUntil))) {
+		if !poll.sleep(ctx, c.waitUntil) {
 			return c.cancelled(ctx, c.inFlight(before.res).Reason, "the context ended while waiting")
 		}
 		at.asked = time.Now()
@@ -82,29 +78,14 @@ func (c *call) lead(ctx context.Context, before landing, at *landing) error {
 			return c.answer(res)
 		case !asked:
 			c.notify(ctx, NoticeWaiting, nil)
+		default:
+			poll.watch(ctx, c)
 		}
 		before = landing{phase: phaseWaiting, res: res, pollAt: poll.after(res)}
 		if !c.joins {
 			c.op.flights.move(&c.flight, before)
 		}
 	}
-}
-
-// pacer says when to ask the store next for a key that is in flight.
-type pacer struct {
-	pause time.Duration
-	next  time.Time
-}
-
-// after returns when to ask again after the answer res.
-func (p *pacer) after(res driver.ClaimResult) time.Time {
-	now := time.Now()
-	p.next = now.Add(jitter(p.pause))
-	if res.LeaseLeft > 0 {
-		p.next = earlier(p.next, now.Add(res.LeaseLeft+time.Millisecond))
-	}
-	p.pause = min(p.pause*3/2, longestPoll)
-	return p.next
 }
 
 // follow waits for another call of the key in this process. It is done if that
