@@ -24,8 +24,9 @@
 //     database that the driver keeps its records in. It says nothing of effects elsewhere.
 //
 // The packages below drivers keep the records: drivers/memory for one process,
-// drivers/sql for databases. Package driver is for authors of others, and
-// package conformance proves them.
+// drivers/sql for databases, drivers/redis for Redis and Valkey. Package driver
+// is for authors of others, and package conformance proves them. The packages
+// below transports carry the guarantees to where calls come in: HTTP, queues, events.
 //
 // # Known limits
 //
