@@ -129,7 +129,7 @@ func TestAClaimThatCannotBeGivenBackIsUnknown(t *testing.T) {
 
 func TestAClaimWaitsForTheAppendOnlyFile(t *testing.T) {
 	t.Parallel()
-	c := dial(t, optional(t, "IDEM_TEST_VALKEY"))
+	c := dial(t, valkey(t))
 	s := setupOn(t, c, idemredis.WithWaitAOF(2*time.Second))
 	do(t, c, "CONFIG", "SET", "appendonly", "no")
 	if _, err := s.Claim(t.Context(), claimOf("key")); err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/idem-go/idem/conformance"
 	"github.com/idem-go/idem/driver"
 	idemredis "github.com/idem-go/idem/drivers/redis"
+	"github.com/idem-go/idem/internal/testenv"
 )
 
 func TestConformance(t *testing.T) {
@@ -18,17 +19,17 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceOnValkey(t *testing.T) {
 	t.Parallel()
-	conform(t, optional(t, "IDEM_TEST_VALKEY"))
+	conform(t, valkey(t))
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
-	conform(t, optional(t, "IDEM_TEST_REDIS_CLUSTER"))
+	conform(t, cluster(t))
 }
 
 func TestConformanceBehindSentinel(t *testing.T) {
 	t.Parallel()
-	o := optional(t, "IDEM_TEST_REDIS_SENTINEL")
+	o := several(t, testenv.RedisSentinel)
 	o.Sentinel.MasterSet = "idem"
 	conform(t, o)
 }

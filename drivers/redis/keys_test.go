@@ -23,14 +23,10 @@ func TestNamesAreReadable(t *testing.T) {
 // Braces choose a cluster's node. They neither merge records nor split one (R1).
 func TestBracesAreBytesLikeOthers(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"", "IDEM_TEST_REDIS_CLUSTER"} {
-		t.Run("on "+server, func(t *testing.T) {
+	for name, options := range onOneAndMany {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := standalone(t)
-			if server != "" {
-				o = optional(t, server)
-			}
-			client := dial(t, o)
+			client := dial(t, options(t))
 			for _, prefix := range []string{"", "{}", "{", "}", "{tag}", "}{"} {
 				s, err := idemredis.New(client, idemredis.WithPrefix(newPrefix()+prefix))
 				must(t, err)

@@ -15,14 +15,10 @@ import (
 // Each record at least once, on every master, while others come and go.
 func TestListingWhileRecordsComeAndGo(t *testing.T) {
 	t.Parallel()
-	for _, variable := range []string{"", "IDEM_TEST_REDIS_CLUSTER"} {
-		t.Run("on "+variable, func(t *testing.T) {
+	for name, options := range onOneAndMany {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := standalone(t)
-			if variable != "" {
-				o = optional(t, variable)
-			}
-			s := setupOn(t, dial(t, o))
+			s := setupOn(t, dial(t, options(t)))
 			const n = 500
 			fill := func(name string) {
 				claims := make([]driver.ClaimParams, n)

@@ -59,14 +59,32 @@ func standalone(t testing.TB) rueidis.ClientOption {
 	return small(o)
 }
 
-// optional are the options for a server that few machines have, by the variable that names it.
-func optional(t testing.TB, variable string) rueidis.ClientOption {
+// several are the options for a group of servers.
+func several(t testing.TB, name testenv.Name) rueidis.ClientOption {
 	t.Helper()
-	addr := os.Getenv(variable)
+	return small(rueidis.ClientOption{InitAddress: strings.Split(testenv.Backend(t, name), ",")})
+}
+
+func cluster(t testing.TB) rueidis.ClientOption {
+	t.Helper()
+	return several(t, testenv.RedisCluster)
+}
+
+// valkey are the options for a server that few machines have.
+func valkey(t testing.TB) rueidis.ClientOption {
+	t.Helper()
+	addr := os.Getenv("IDEM_TEST_VALKEY")
 	if addr == "" {
-		t.Skip(variable + " is not set: it takes an address, or several with commas between them")
+		t.Skip("IDEM_TEST_VALKEY is not set: it takes the address of a Valkey server")
 	}
-	return small(rueidis.ClientOption{InitAddress: strings.Split(addr, ",")})
+	return small(rueidis.ClientOption{InitAddress: []string{addr}})
+}
+
+// onOneAndMany are the options for servers of each kind.
+var onOneAndMany = map[string]func(testing.TB) rueidis.ClientOption{
+	"standalone": standalone,
+	"Valkey":     valkey,
+	"cluster":    cluster,
 }
 
 // small makes do with less memory: tests open many clients.

@@ -122,7 +122,7 @@ func TestVerifyLooksAtReplicas(t *testing.T) {
 
 func TestVerifyLooksAtEveryMaster(t *testing.T) {
 	t.Parallel()
-	s := setupOn(t, dial(t, optional(t, "IDEM_TEST_REDIS_CLUSTER")))
+	s := setupOn(t, dial(t, cluster(t)))
 	text, unfit := s.verdictOf(driver.AtMostOnce)
 	if nodes := strings.Count(text, "appendonly yes"); !unfit || nodes != 3 {
 		t.Errorf("unfit %v, %d masters in %q", unfit, nodes, text)

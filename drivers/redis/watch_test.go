@@ -47,15 +47,10 @@ func (b *bundle) wait(p driver.ClaimParams) {
 
 func TestWaitersAreToldHoweverAClaimEnds(t *testing.T) {
 	t.Parallel()
-	for variable, name := range map[string]string{
-		"": "standalone", "IDEM_TEST_VALKEY": "Valkey", "IDEM_TEST_REDIS_CLUSTER": "cluster",
-	} {
+	for name, options := range onOneAndMany {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := small(standalone(t))
-			if variable != "" {
-				o = optional(t, variable)
-			}
+			o := options(t)
 			first, second := setupOn(t, dial(t, o)), dial(t, o)
 			p := guardOf("completed")
 			w := first.watch(p.Key)

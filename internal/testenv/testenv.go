@@ -24,11 +24,14 @@ const (
 	MySQL    Name = "mysql"    // IDEM_TEST_MYSQL, a DSN for github.com/go-sql-driver/mysql
 	MariaDB  Name = "mariadb"  // IDEM_TEST_MARIADB, likewise
 	Redis    Name = "redis"    // IDEM_TEST_REDIS, host:port or a redis:// URL; [Backend] returns a URL
+
+	RedisCluster  Name = "redis-cluster"  // IDEM_TEST_REDIS_CLUSTER, host:port of some nodes, with commas
+	RedisSentinel Name = "redis-sentinel" // IDEM_TEST_REDIS_SENTINEL, likewise of the sentinels of "idem"
 )
 
 const requireVariable = "IDEM_TEST_REQUIRE"
 
-var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis}
+var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis, RedisCluster, RedisSentinel}
 
 // Backend returns where the named backend is. If it is nowhere, the test is skipped, or fails if the backend is
 // required. Tests of several packages use a server at the same time: they have to keep to names of their own in it.
@@ -79,7 +82,7 @@ func isRequired(tb testing.TB, name Name) bool {
 }
 
 func variable(name Name) string {
-	return "IDEM_TEST_" + strings.ToUpper(string(name))
+	return "IDEM_TEST_" + strings.ToUpper(strings.ReplaceAll(string(name), "-", "_"))
 }
 
 func remedy(name Name) string {

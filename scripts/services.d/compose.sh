@@ -9,6 +9,16 @@ compose_answers() { # an engine runs, and knows `compose`
   command -v docker >/dev/null && docker compose version >/dev/null 2>&1 && timeout 10 docker info >/dev/null 2>&1
 }
 
+# NAMES that compose.yaml has, and those that it has not.
+composed() {
+  local name
+  for name in "$@"; do ! grep -q "^  $name:$" "$checkout/compose.yaml" || echo "$name"; done
+}
+not_composed() {
+  local name
+  for name in "$@"; do grep -q "^  $name:$" "$checkout/compose.yaml" || echo "$name"; done
+}
+
 compose_has() { [ -e "$state/$1/compose" ]; } # NAME
 
 # compose_up NAME...: compose.yaml reads the ports from the environment.

@@ -5,7 +5,7 @@
 #   NAME_init DIR         makes DIR/data.new, the files of a fresh server
 #   NAME_start DIR PORT   calls start_process
 #   NAME_ready DIR PORT   true once the server on PORT answers and is the one with DIR/data, not somebody else's
-#   NAME_signal           a variable: what ends it cleanly
+#   NAME_signal           a variable (with _ for -): what ends it cleanly
 
 server_up() { # NAME
   local name=$1 dir=$state/$1 began=$SECONDS
@@ -59,6 +59,6 @@ server_down() { # NAME
 }
 
 signal_of() {
-  local variable=${1}_signal
+  local variable=${1//-/_}_signal
   echo "${!variable}"
 }
