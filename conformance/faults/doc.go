@@ -5,4 +5,7 @@
 // Crashes: a child process calls [Crasher.Point] wherever it may die; the
 // parent runs it with [Crash] and a number, and the child is killed with SIGKILL at the
 // point with that number.
+//
+// Connections: a [Proxy] stands between a client and its server, and cuts or
+// stalls their connection before, within or after any message, in either direction.
 package faults

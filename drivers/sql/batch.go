@@ -55,7 +55,7 @@ func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driv
 			continue
 		}
 		err := s.reading(ctx, func() error {
-			return session{Store: s}.notRenewed(ctx, keyArgs(r.Key, r.Token), r.Token)
+			return session{Store: s, on: s.renewals}.notRenewed(ctx, keyArgs(r.Key, r.Token), r.Token)
 		})
 		answers[i].Err = s.failed("renew", err)
 	}
@@ -83,7 +83,7 @@ func (s *Store) renewAll(ctx context.Context, leases map[holder]int64) (map[hold
 	}
 	err = s.writing(ctx, func() error {
 		clear(left)
-		return session{Store: s}.each(ctx, stRenewBatch, &args{pBatch: string(text)}, func(scan func(...any) error) error {
+		return session{Store: s, on: s.renewals}.each(ctx, stRenewBatch, &args{pBatch: string(text)}, func(scan func(...any) error) error {
 			var h holder
 			var token []byte
 			var us int64

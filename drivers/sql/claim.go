@@ -22,10 +22,13 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	if err := s.alone(ctx); err != nil {
 		return driver.ClaimResult{}, err
 	}
+	if err := s.learn(ctx, s.db); err != nil {
+		return driver.ClaimResult{}, s.failed("claim", err)
+	}
 	a := s.claimArgs(&p)
 	first := s.config.mode
 	if first == Auto {
-		first = s.dialect.leases
+		first = s.leases()
 	}
 	if first == Auto && s.chooser.readFirst(p.Key) {
 		first = ReadFirst
@@ -149,9 +152,6 @@ func (s session) take(ctx context.Context, p *driver.ClaimParams, a *args, seen 
 	b := *a
 	b[pFence], b[pState], b[pBase], b[pFrom], b[pUntil] = seen.fence, int64(seen.state), seen.base(), v.from, v.until
 	b[pFresh], b[pTookOver], b[pFingerprint] = flag(v.fresh), flag(v.tookOver), blob(v.fingerprint)
-	if s.locked != nil {
-		*s.locked = true // even if the record is another by now
-	}
 	stamp, found, err := s.stamp(ctx, s.locking(stTake), &b)
 	switch {
 	case !found || err != nil:

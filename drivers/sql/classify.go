@@ -31,6 +31,7 @@ const (
 	kindTooLarge        // no row can be as large
 	kindConstraint      // the data contradicts what is there
 	kindPassing         // the database cannot do it now
+	kindLost            // the connection is gone, and with it what it had not committed
 	kindWrong           // the statement is wrong
 )
 
@@ -85,7 +86,7 @@ func Classify(err error) driver.FailureKind {
 			continue
 		}
 		switch d.spec().kind(f) {
-		case kindLocked, kindFull, kindPassing:
+		case kindLocked, kindFull, kindPassing, kindLost:
 			return driver.KindInfrastructure
 		case kindConstraint, kindTooLarge:
 			return driver.KindDomain

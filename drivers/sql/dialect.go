@@ -56,7 +56,10 @@ const (
 	stReadLatest
 	// stClaim claims a key that has no record. It answers the clock; 0 if there
 	// is a record, which follows in a dialect that tells; no row: there is or was one, read it.
+	// stClaimTells is stClaim for a server that tells and may turn out to be
+	// what the pool is open on. Empty: it cannot.
 	stClaim
+	stClaimTells
 	// stTake takes the record that was read, if it is still what was read. It
 	// answers the clock.
 	stTake
@@ -79,7 +82,10 @@ const (
 	// stRenewBatch takes the renewals as JSON (see [renewal]) and answers
 	// scope, ID, token and what is left of the lease for each that it renewed.
 	stRenewBatch
-	stPurge // deletes at most :limit rows
+	// stPurge deletes at most :limit rows. stPurgeFree leaves out those that
+	// somebody has locked, on a server of which only some versions can.
+	stPurge
+	stPurgeFree
 	// stList and stListScope answer scope, ID and what stRead answers, for the
 	// records past (:scope, :id), in that order.
 	stList
@@ -92,8 +98,8 @@ const columns = `format, state, guarantee, on_lapse, token, fence, generation, a
 	`claimed_at, lease_end, ended_at, retention, tombstone, outcome`
 
 // dialect is all that differs between databases. In templates, {table},
-// {columns} and {now} stand for the table, its [columns] and the clock in µs,
-// and :name for a parameter.
+// {columns}, {now} and {idle} stand for the table, its [columns], the clock in µs
+// and how long a transaction may be idle in ms, and :name for a parameter.
 type dialect struct {
 	name, title string
 
@@ -113,6 +119,9 @@ type dialect struct {
 	// cheaper for an inbox.
 	leases     ClaimMode
 	duplicates int64
+
+	// facts asks the server what learn wants to know. Empty: nothing.
+	facts string
 
 	// migrateBegin takes a lock that keeps other migrations out.
 	migrateBegin, migrateEnd, migrateUndo []string

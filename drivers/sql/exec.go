@@ -14,51 +14,63 @@ import (
 type session struct {
 	*Store
 
+	on    *pool    // nil: the store's
 	tx    *sqlx.Tx // nil: the pool
 	locks bool     // claims lock their key first, where the dialect can
 
-	locked *bool // set where the lock may be held from now on; nil: nobody asks
+	tried *int // counts the statements that may have taken the lock of the key; nil: nobody asks
 }
 
 // locking returns the form of a claiming statement that locks the key first.
 func (s session) locking(id statementID) statementID {
 	switch {
-	case !s.locks:
-		return id
-	case id == stClaim:
-		return stLockClaim
+	case s.locks && s.tried != nil:
+		*s.tried++
+		fallthrough
+	case s.locks:
+		if id == stClaim {
+			return stLockClaim
+		}
+		return stLockTake
+	case id == stClaim && s.isMariaDB():
+		return stClaimTells
 	}
-	return stLockTake
+	return id
 }
 
 // tells reports whether the claim of a new key answers what is in its way.
-func (s session) tells() bool { return s.dialect.tells && (!s.locks || !s.dialect.stamps) }
+func (s session) tells() bool {
+	if s.dialect.stamps {
+		return !s.locks && s.isMariaDB()
+	}
+	return s.dialect.tells
+}
 
 // stmt returns the prepared statement, which database/sql prepares again on
 // each connection that it meets. It must not be called by who holds a
 // connection: it may need another one.
-func (s *Store) stmt(ctx context.Context, id statementID) (*sql.Stmt, error) {
-	if st := s.prepared[id].Load(); st != nil {
+func (s *Store) stmt(ctx context.Context, p *pool, id statementID) (*sql.Stmt, error) {
+	if st := p.prepared[id].Load(); st != nil {
 		return st, nil
 	}
-	st, err := s.db.PrepareContext(ctx, s.statements[id].sql)
+	st, err := p.db.PrepareContext(ctx, s.statements[id].sql)
 	if err != nil {
 		return nil, err
 	}
-	if !s.prepared[id].CompareAndSwap(nil, st) {
+	if !p.prepared[id].CompareAndSwap(nil, st) {
 		_ = st.Close() // another call was faster
-		return s.prepared[id].Load(), nil
+		return p.prepared[id].Load(), nil
 	}
 	return st, nil
 }
 
 // prime prepares what a transaction will need, before it has the connection.
 func (s *Store) prime(ctx context.Context) error {
-	if s.config.unprepared {
-		return nil
+	if err := s.learn(ctx, s.db); err != nil || s.config.unprepared {
+		return err
 	}
 	for _, id := range s.dialect.transaction() {
-		if _, err := s.stmt(ctx, id); err != nil {
+		if _, err := s.stmt(ctx, &s.pool, id); err != nil {
 			return err
 		}
 	}
@@ -75,16 +87,20 @@ type executor struct {
 }
 
 func (s session) executor(ctx context.Context, id statementID) (executor, error) {
+	p := s.on
+	if p == nil {
+		p = &s.pool
+	}
 	switch {
 	case s.tx != nil:
-		if st := s.prepared[id].Load(); st != nil {
+		if st := p.prepared[id].Load(); st != nil {
 			return executor{stmt: s.tx.StmtContext(ctx, st)}, nil // the transaction's end closes it
 		}
 		return executor{text: s.tx}, nil
 	case s.config.unprepared:
-		return executor{text: s.db}, nil
+		return executor{text: p.db}, nil
 	}
-	st, err := s.stmt(ctx, id)
+	st, err := s.stmt(ctx, p, id)
 	return executor{stmt: st}, err
 }
 

@@ -126,7 +126,7 @@ func (s *Store) probe(ctx context.Context) (*sql.Stmt, error) {
 		return nil, errors.New("the pool has no connection left to find out whether the transaction is one of its own: " +
 			"call Verify at start-up")
 	}
-	return s.stmt(ctx, stRead)
+	return s.stmt(ctx, &s.pool, stRead)
 }
 
 // alone refuses a call that would wait for the transaction in its own context.
@@ -149,6 +149,9 @@ func (s *Store) join(
 		return driver.TransactResult{}, s.failed("join", err)
 	}
 	defer t.leave()
+	if err := s.learn(ctx, t.tx); err != nil {
+		return driver.TransactResult{}, s.failed("join", err)
+	}
 	in := session{Store: s, tx: t.tx, locks: s.dialect.lockLasts}
 	a := s.claimArgs(p)
 	var seen *record

@@ -36,8 +36,10 @@ var mysql = dialect{
 	leases:     Auto,
 	duplicates: 50,
 	lock:       lockName,
+	facts:      `SELECT VERSION(), @@max_allowed_packet`,
 
-	migrateBegin: []string{`DO GET_LOCK(CONCAT(DATABASE(), '.{table}'), 60)`},
+	// A subquery of two rows is an error: the other migration takes too long.
+	migrateBegin: []string{`DO IF(GET_LOCK(` + mysqlMigrateLock + `, 60) = 1, 1, (SELECT 1 UNION SELECT 2))`},
 	migrateEnd:   []string{mysqlMigrateEnd},
 	migrateUndo:  []string{mysqlMigrateEnd},
 	versioned: `SELECT count(*) FROM information_schema.tables
@@ -53,18 +55,12 @@ var mysql = dialect{
 }
 
 // mariadb speaks MariaDB 10.6 or later. Its INSERT answers rows, so that a
-// lease is claimed or answered in one round trip.
+// lease is claimed or answered in one round trip; a server that turns out to be
+// one is spoken to likewise.
 var mariadb = func() dialect {
 	d := mysql
 	d.name, d.title = "mariadb", "MariaDB"
 	d.drivers = nil // the driver is MySQL's: the user says that the server is not
-	d.tells, d.leases = true, ClaimFirst
-	d.templates[stClaim] = `
-INSERT INTO {table} (` + mysqlInserted + `)
-VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, ` + mysqlStart + `, ` + mysqlStart + `, 1, 0,
-	:fingerprint, ` + mysqlStart + `, ` + mysqlStart + ` + :lease, :retention, :tombstone, ` + mysqlStart + ` + :lease + :keep)
-ON DUPLICATE KEY UPDATE fence = {table}.fence
-RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0), {columns}, {now}`
 	return d
 }()
 
@@ -73,13 +69,17 @@ var mysqlDrivers = []string{"github.com/go-sql-driver/mysql"}
 // The parts that statements of MySQL share.
 const (
 	mysqlStart = `TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))`
-	mysqlNow   = `(` + mysqlStart + ` + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))`
+	// Both of the latter are local times: where the session's zone has summer
+	// time, one may stand on either side of its beginning or end. Zones move by
+	// whole half hours, and no statement waits for as long.
+	mysqlNow = `(` + mysqlStart + ` + MOD(GREATEST(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), 0), 1800000000))`
 
 	// mysqlLock is at most 64 characters long, and named after the database,
 	// since locks are the server's.
-	mysqlLock       = `CONCAT('idem:', LEFT(SHA2(CONCAT(DATABASE(), :lock), 256), 56))`
-	mysqlRelease    = `0 * COALESCE(RELEASE_LOCK(` + mysqlLock + `), 0)`
-	mysqlMigrateEnd = `DO RELEASE_LOCK(CONCAT(DATABASE(), '.{table}'))`
+	mysqlLock        = `CONCAT('idem:', LEFT(SHA2(CONCAT(DATABASE(), :lock), 256), 56))`
+	mysqlRelease     = `0 * COALESCE(RELEASE_LOCK(` + mysqlLock + `), 0)`
+	mysqlMigrateLock = `CONCAT('idem:', LEFT(SHA2(CONCAT(DATABASE(), '.{table}'), 256), 56))`
+	mysqlMigrateEnd  = `DO RELEASE_LOCK(` + mysqlMigrateLock + `)`
 
 	mysqlInserted = `scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
 	fingerprint, claimed_at, lease_end, retention, tombstone, purge_at`
@@ -117,6 +117,13 @@ SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id LOCK IN S
 INSERT INTO {table} (` + mysqlInserted + `) SELECT ` + mysqlValues + ` FROM (SELECT {now} AS n) AS c
 ON DUPLICATE KEY UPDATE fence = {table}.fence + LAST_INSERT_ID(0)`,
 
+	stClaimTells: `
+INSERT INTO {table} (` + mysqlInserted + `)
+VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, ` + mysqlStart + `, ` + mysqlStart + `, 1, 0,
+	:fingerprint, ` + mysqlStart + `, ` + mysqlStart + ` + :lease, :retention, :tombstone, ` + mysqlStart + ` + :lease + :keep)
+ON DUPLICATE KEY UPDATE fence = {table}.fence
+RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0), {columns}, {now}`,
+
 	// 1 stands for a key that another transaction has locked. In the SELECT
 	// list GET_LOCK would be evaluated twice, and would have to be given up twice.
 	stLockClaim: `
@@ -153,6 +160,13 @@ WHERE ` + mysqlSeen,
 	stPurge: `
 DELETE FROM {table} WHERE purge_at < ` + mysqlStart + ` ORDER BY purge_at LIMIT :limit`,
 
+	// Without SKIP LOCKED it would wait for every transaction that has taken a
+	// record over. The derived table comes first, or the table is read through.
+	stPurgeFree: `
+DELETE t FROM (SELECT scope, id FROM {table} WHERE purge_at < ` + mysqlStart + `
+	ORDER BY purge_at LIMIT :limit FOR UPDATE SKIP LOCKED) AS d
+STRAIGHT_JOIN {table} AS t ON t.scope = d.scope AND t.id = d.id`,
+
 	stList: `
 SELECT scope, id, {columns}, {now} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
 ORDER BY scope, id LIMIT :limit`,
@@ -179,7 +193,10 @@ var mysqlKinds = func() map[int]kind {
 		kindTooLarge:   {1153, 1301, packetTooLarge},               // max_allowed_packet
 		kindConstraint: {1048, 1062, 1264, 1292, 1366, 1406, 1451, 1452, 1690, 3819, 4025},
 		kindPassing: {
-			1030, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1180, 1290, 1317, 1792, 1836, 1927, 1969, 2006, 2013, 3024,
+			1030, 1180, 1290, 1317, 1792, 1836, 1969, 3024,
+		},
+		kindLost: {
+			1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1927, 2006, 2013, 3169, 4031,
 			connectionLost,
 		},
 		kindWrong: {1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227},

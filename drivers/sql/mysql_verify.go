@@ -2,6 +2,8 @@ package idemsql
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -63,14 +65,19 @@ func mysqlSettings(ctx context.Context, v *verification) error {
 			v.config.table, engine, v.config.table)
 	case strings.Contains(mode, "SIMULTANEOUS_ASSIGNMENT"):
 		return unfit("sql_mode has SIMULTANEOUS_ASSIGNMENT, under which an UPDATE cannot use what it has just set: leave it out.")
-	case readOnly != 0:
+	case !isMariaDB && v.dialect.name == "mariadb":
+		return unfit("The server is %s, not MariaDB: use WithDialect(MySQL).", version)
+	}
+	if readOnly != 0 {
 		v.warnf("The server is read-only: a user without the privilege to write there cannot claim a key.")
 	}
-	if isMariaDB && v.dialect.name == "mysql" {
+	if isMariaDB && !v.isMariaDB() {
 		v.warnf("The server is MariaDB: WithDialect(MariaDB) saves a round trip for each duplicate.")
 	}
-	if !isMariaDB && v.dialect.name == "mariadb" {
-		return unfit("The server is %s, not MariaDB: use WithDialect(MySQL).", version)
+	if logBin != 0 {
+		if err := v.binlog(ctx); err != nil {
+			return err
+		}
 	}
 	if flush == 1 && (logBin == 0 || sync == 1) {
 		return nil
@@ -81,4 +88,19 @@ func mysqlSettings(ctx context.Context, v *verification) error {
 	}
 	v.warnf("A crash of the server may undo the latest outcomes, so that their operations run again, %s", text)
 	return nil
+}
+
+// binlog refuses a binary log of statements: GET_LOCK and the clock answer
+// otherwise on a replica (https://dev.mysql.com/doc/refman/8.4/en/replication-rbr-safe-unsafe.html).
+func (v *verification) binlog(ctx context.Context) error {
+	var name, format string
+	err := v.conn.QueryRowContext(ctx, `SHOW VARIABLES LIKE 'binlog_format'`).Scan(&name, &format)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // a version that knows rows only
+		return nil
+	case err != nil || format != "STATEMENT":
+		return err
+	}
+	return v.refusef("With binlog_format=STATEMENT replicas repeat statements whose answers differ there, and keep other records. " +
+		"Set it to ROW.")
 }

@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // The defaults of the options.
 const (
 	DefaultTable = "idem_records"
 	DefaultSweep = 64
+	// DefaultIdleLimit is how long a transaction of PostgreSQL may hear nothing
+	// from its client.
+	DefaultIdleLimit = 15 * time.Minute
 )
 
 // Option configures a [Store].
@@ -25,6 +31,9 @@ type config struct {
 	unprepared bool
 	risks      map[Risk]bool
 	txOptions  *sql.TxOptions
+	heartbeat  *sqlx.DB
+	idle       time.Duration
+	said       bool // the dialect was
 }
 
 type optionFunc func(c *config) error
@@ -32,7 +41,7 @@ type optionFunc func(c *config) error
 func (f optionFunc) apply(c *config) error { return f(c) }
 
 func configure(opts []Option) (config, error) {
-	c := config{table: DefaultTable, sweep: DefaultSweep, risks: map[Risk]bool{}}
+	c := config{table: DefaultTable, sweep: DefaultSweep, idle: DefaultIdleLimit, risks: map[Risk]bool{}}
 	for _, o := range opts {
 		if o == nil {
 			return c, errors.New("idemsql: an option is nil")
@@ -122,6 +131,40 @@ func WithTxOptions(o sql.TxOptions) Option {
 		return nil
 	})
 }
+
+// WithHeartbeatPool gives the renewals of leases a pool of their own, so that
+// functions that hold every connection of the store's pool do not lose their
+// leases. It must be open on the same database, by the same driver; two
+// connections are plenty. Like the other one it stays the user's. A nil pool is
+// an error. Default: the store's pool.
+func WithHeartbeatPool[T DB](db T) Option {
+	return optionFunc(func(c *config) error {
+		if c.heartbeat = wrap(db); c.heartbeat == nil || c.heartbeat.DB == nil {
+			return errors.New("idemsql: WithHeartbeatPool: the pool is nil")
+		}
+		return nil
+	})
+}
+
+// WithIdleLimit bounds how long the transaction of an ExactlyOnce operation may
+// hear nothing from its client before the server ends it, so that a client that
+// has vanished without a word does not hold its key for as long as the network
+// takes to notice. A function that talks to the database more seldom than that fails. It
+// concerns PostgreSQL, and only where the server's own
+// idle_in_transaction_session_timeout is 0. 0: no bound; else at least 1 s.
+// Default: [DefaultIdleLimit].
+func WithIdleLimit(d time.Duration) Option {
+	return optionFunc(func(c *config) error {
+		if d != 0 && (d < time.Second || d > maxIdle) {
+			return fmt.Errorf("idemsql: an idle limit of %v: use 0, or 1 s to %v", d, maxIdle)
+		}
+		c.idle = d
+		return nil
+	})
+}
+
+// maxIdle is what PostgreSQL can hold: a 32-bit number of milliseconds.
+const maxIdle = (1<<31 - 1) * time.Millisecond
 
 // Risk is a weakness of a database's settings that [Store.Verify] refuses.
 type Risk uint8

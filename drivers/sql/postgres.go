@@ -1,12 +1,6 @@
 package idemsql
 
-import (
-	"context"
-	"fmt"
-	"time"
-
-	"github.com/idem-go/idem/driver"
-)
+import "time"
 
 // postgres speaks PostgreSQL 13 or later.
 //
@@ -58,7 +52,7 @@ UNION ALL
 SELECT 0, {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
 
 		stLockClaim: `
-WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got), c AS MATERIALIZED (SELECT {now} AS n FROM l), i AS (
+WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got, ` + postgresIdle + `), c AS MATERIALIZED (SELECT {now} AS n FROM l), i AS (
 	INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM c, l WHERE l.got
 	ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at)
 SELECT claimed_at, ` + postgresNothing + ` FROM i
@@ -75,7 +69,7 @@ FROM c WHERE t.scope = c.scope AND t.id = c.id AND c.n > :from AND c.n <= :until
 RETURNING claimed_at`,
 
 		stLockTake: `
-WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got), c AS MATERIALIZED (SELECT {now} AS n FROM l), u AS (
+WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got, ` + postgresIdle + `), c AS MATERIALIZED (SELECT {now} AS n FROM l), u AS (
 	UPDATE {table} AS t SET ` + postgresTaken + `
 	FROM c, l WHERE l.got AND ` + postgresSeen + ` AND c.n > :from AND c.n <= :until
 	RETURNING claimed_at)
@@ -132,6 +126,11 @@ SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :i
 const (
 	postgresNow = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
 
+	// postgresIdle bounds how long the transaction lives on if its client has
+	// vanished without a word, unless the server does so by a setting of its own.
+	postgresIdle = `CASE WHEN {idle} > 0 AND current_setting('idle_in_transaction_session_timeout') = '0'
+	THEN set_config('idle_in_transaction_session_timeout', '{idle}', true) END`
+
 	postgresInserted = `scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
 		fingerprint, claimed_at, lease_end, retention, tombstone, purge_at`
 	postgresValues = `CAST(:scope AS bytea), CAST(:id AS bytea), CAST(:format AS smallint), 1,
@@ -167,6 +166,8 @@ func postgresKind(f failure) kind {
 	switch f.state {
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return kindLocked
+	case "57P01", "57P02", "57P05", "25P03", "25P04": // shutdowns, timeouts of sessions and transactions
+		return kindLost
 	case "25006", "57014", "25P02": // read_only_sql_transaction, query_canceled, in_failed_sql_transaction
 		return kindPassing
 	case "54000", "54001": // program_limit_exceeded, statement_too_complex
@@ -175,7 +176,9 @@ func postgresKind(f failure) kind {
 	switch f.class() {
 	case "53": // insufficient resources: disk full, out of memory, too many connections
 		return kindFull
-	case "08", "57", "58", "55", "40", "XX": // connections, shutdown, I/O, locks, rollbacks, corruption
+	case "08":
+		return kindLost
+	case "57", "58", "55", "40", "XX": // starting up, I/O, locks, rollbacks, corruption
 		return kindPassing
 	case "23", "22", "44": // constraints, data that is out of range
 		return kindConstraint
@@ -183,29 +186,4 @@ func postgresKind(f failure) kind {
 		return kindWrong
 	}
 	return kindOther
-}
-
-// postgresSettings checks what an acknowledged commit is worth
-// (https://www.postgresql.org/docs/current/runtime-config-wal.html).
-func postgresSettings(ctx context.Context, v *verification) error {
-	var commit, fsync, version string
-	var recovery bool
-	err := v.conn.QueryRowContext(ctx, `SELECT current_setting('synchronous_commit'), current_setting('fsync'),
-		current_setting('server_version_num'), pg_is_in_recovery()`).Scan(&commit, &fsync, &version, &recovery)
-	switch {
-	case err != nil:
-		return err
-	case recovery:
-		return unfit("The server is a standby, which takes no writes: connect to the primary.")
-	case len(version) < 6 || version < "130000":
-		return unfit("The server has version %s; 13 or later is needed.", version)
-	case commit != "off" && fsync == "on":
-		return nil
-	}
-	text := fmt.Sprintf("with synchronous_commit=%s and fsync=%s. Set both to on.", commit, fsync)
-	if v.guarantees.Has(driver.AtMostOnce) {
-		return v.refusef("AtMostOnce does not hold over a crash of the server %s", text)
-	}
-	v.warnf("A crash of the server may undo the latest outcomes, so that their operations run again, %s", text)
-	return nil
 }

@@ -31,6 +31,9 @@ func (s *Store) Purge(ctx context.Context, p driver.PurgeParams) (driver.PurgeRe
 	if err := s.alone(ctx); err != nil {
 		return driver.PurgeResult{}, err
 	}
+	if err := s.learn(ctx, s.db); err != nil {
+		return driver.PurgeResult{}, s.failed("purge", err)
+	}
 	if err := s.pace.rest(ctx); err != nil {
 		return driver.PurgeResult{}, s.failed("purge", err)
 	}
@@ -48,7 +51,11 @@ func (s *Store) Purge(ctx context.Context, p driver.PurgeParams) (driver.PurgeRe
 }
 
 func (s *Store) purge(ctx context.Context, limit int) (int64, error) {
-	res, err := session{Store: s}.exec(ctx, stPurge, &args{pLimit: int64(limit)})
+	id := stPurge
+	if f := s.server.Load(); f != nil && f.skips {
+		id = stPurgeFree
+	}
+	res, err := session{Store: s}.exec(ctx, id, &args{pLimit: int64(limit)})
 	if err != nil {
 		return 0, err
 	}

@@ -16,8 +16,11 @@ func (s *Store) Resolve(ctx context.Context, p driver.ResolveParams) (driver.Res
 	if err := s.alone(ctx); err != nil {
 		return driver.ResolveResult{}, err
 	}
+	if err := s.learn(ctx, s.db); err != nil {
+		return driver.ResolveResult{}, s.failed("resolve", err)
+	}
 	var res driver.ResolveResult
-	err := s.writing(ctx, func() (err error) {
+	err := s.writingOnce(ctx, func() (err error) {
 		res, err = session{Store: s}.resolve(ctx, &p)
 		return err
 	})
@@ -28,7 +31,7 @@ func (s *Store) Resolve(ctx context.Context, p driver.ResolveParams) (driver.Res
 }
 
 func (s session) resolve(ctx context.Context, p *driver.ResolveParams) (driver.ResolveResult, error) {
-	if len(p.Outcome) > s.dialect.maxOutcome {
+	if len(p.Outcome) > s.maxOutcome() {
 		return driver.ResolveResult{}, fmt.Errorf("%w: %d bytes", driver.ErrTooLarge, len(p.Outcome))
 	}
 	a := s.settleArgs(p)

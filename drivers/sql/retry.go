@@ -26,35 +26,61 @@ const (
 type patience struct {
 	until time.Time
 	pause time.Duration
+	lost  int // how many more lost connections it bears
 }
 
+// lostTries is how often a call is sent again whose connection broke. A pool
+// may hold many broken ones, but a server that is down is to be reported soon.
+const lostTries = 3
+
 func newPatience() *patience {
-	return &patience{until: time.Now().Add(BusyWait), pause: firstPause}
+	return &patience{until: time.Now().Add(BusyWait), pause: firstPause, lost: lostTries}
 }
 
 // wait waits a jittered pause after an attempt that failed by cause.
 func (p *patience) wait(ctx context.Context, cause error) error {
-	d := p.pause/2 + rand.N(p.pause/2+1) //nolint:gosec // jitter is no secret
-	p.pause = min(2*p.pause, lastPause)
+	d := p.next()
 	if time.Now().Add(d).After(p.until) {
 		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, cause)
 	}
+	if err := sleep(ctx, d); err != nil {
+		return fmt.Errorf("%w: %w: %w", driver.ErrBusy, err, cause)
+	}
+	return nil
+}
+
+// next is the next pause.
+func (p *patience) next() time.Duration {
+	d := p.pause/2 + rand.N(p.pause/2+1) //nolint:gosec // jitter is no secret
+	p.pause = min(2*p.pause, lastPause)
+	return d
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w: %w", driver.ErrBusy, ctx.Err(), cause)
+		return ctx.Err()
 	}
 }
 
-// again runs f until it fails by something else than another writer.
+// again runs f until it fails by something else than another writer, or a
+// connection that broke a few times.
 func (s *Store) again(ctx context.Context, p *patience, f func() error) error {
 	for {
 		err := f()
 		if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = errors.Join(ctx.Err(), err) // a server says in words of its own that it was cancelled
+		}
+		if err != nil && p.lost > 0 && ctx.Err() == nil && s.lost(err) {
+			p.lost--
+			if sleep(ctx, p.next()) != nil {
+				return err
+			}
+			continue
 		}
 		if err == nil || !s.is(err, kindLocked) {
 			return err
@@ -70,9 +96,20 @@ func (s *Store) reading(ctx context.Context, f func() error) error {
 	return s.again(ctx, newPatience(), f)
 }
 
-// writing runs a write that is a transaction of its own.
+// writing runs a write that is a transaction of its own, and that knows itself
+// when it is sent again because its reply was lost.
 func (s *Store) writing(ctx context.Context, f func() error) error {
+	return s.patiently(ctx, newPatience(), f)
+}
+
+// writingOnce is writing for what would not know itself.
+func (s *Store) writingOnce(ctx context.Context, f func() error) error {
 	p := newPatience()
+	p.lost = 0
+	return s.patiently(ctx, p, f)
+}
+
+func (s *Store) patiently(ctx context.Context, p *patience, f func() error) error {
 	if err := s.enter(ctx, p); err != nil {
 		return err
 	}

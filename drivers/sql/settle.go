@@ -17,6 +17,9 @@ func (s *Store) Complete(ctx context.Context, p driver.CompleteParams) (driver.C
 	if err := s.alone(ctx); err != nil {
 		return driver.CompleteResult{}, err
 	}
+	if err := s.learn(ctx, s.db); err != nil {
+		return driver.CompleteResult{}, s.failed("complete", err)
+	}
 	var res driver.CompleteResult
 	err := s.writing(ctx, func() (err error) {
 		res, err = session{Store: s}.complete(ctx, &p)
@@ -29,7 +32,7 @@ func (s *Store) Complete(ctx context.Context, p driver.CompleteParams) (driver.C
 }
 
 func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver.CompleteResult, error) {
-	if len(p.Outcome) > s.dialect.maxOutcome {
+	if len(p.Outcome) > s.maxOutcome() {
 		return driver.CompleteResult{}, fmt.Errorf("%w: %d bytes", driver.ErrTooLarge, len(p.Outcome))
 	}
 	a := keyArgs(p.Key, p.Token)
@@ -117,7 +120,7 @@ func (s *Store) Renew(ctx context.Context, p driver.RenewParams) (driver.RenewRe
 	}
 	var res driver.RenewResult
 	err := s.writing(ctx, func() (err error) {
-		res, err = session{Store: s}.renew(ctx, &p)
+		res, err = session{Store: s, on: s.renewals}.renew(ctx, &p)
 		return err
 	})
 	if err != nil {

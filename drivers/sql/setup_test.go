@@ -5,8 +5,11 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,6 +36,11 @@ func TestMain(m *testing.M) {
 	}
 	if spec := os.Getenv(killEnv); spec != "" {
 		os.Exit(killProcess(spec))
+	}
+	// Most tests here wait: for a lease's end, for a server, for a process.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0)))
 	}
 	goleak.VerifyTestMain(m)
 }

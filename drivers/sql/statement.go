@@ -69,9 +69,10 @@ var placeholder = regexp.MustCompile(`:([a-z_]+)`)
 // compile fills in the table and the dialect's clock, and turns every :name
 // into the dialect's placeholder. Where placeholders have numbers, a parameter
 // that occurs twice is sent once.
-func (d *dialect) compile(template, table string) statement {
+func (d *dialect) compile(template string, c *config) statement {
 	var st statement
-	text := strings.NewReplacer("{table}", table, "{now}", d.now, "{columns}", columns).Replace(template)
+	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{columns}", columns,
+		"{idle}", strconv.FormatInt(c.idle.Milliseconds(), 10)).Replace(template)
 	st.sql = placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		p := param(slices.Index(paramNames[:], name[1:]))
 		if p < 0 {

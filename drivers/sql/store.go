@@ -20,17 +20,25 @@ type DB interface {
 // nothing to close: the statements that it prepares live as long as the pool,
 // so build one Store for a table and keep it.
 type Store struct {
-	db      *sqlx.DB
-	dialect *dialect
-	config  config
+	pool
+
+	renewals *pool // of renewals: the same, if the user gave none
+	dialect  *dialect
+	config   config
+	server   atomic.Pointer[server] // nil: nobody has asked it yet, or need not
 
 	statements [statementCount]statement
-	prepared   [statementCount]atomic.Pointer[sql.Stmt]
 
 	chooser *chooser
 	flights flights
 	pace    pace          // of purges
 	queue   chan struct{} // of the writers, where there can be but one; else nil
+}
+
+// pool is a pool and what is prepared on it.
+type pool struct {
+	db       *sqlx.DB
+	prepared [statementCount]atomic.Pointer[sql.Stmt]
 }
 
 var (
@@ -50,26 +58,31 @@ var (
 // table, [Store.Verify] checks it. A nil pool, an option out of its range and a
 // driver whose dialect is unknown are errors.
 func New[T DB](db T, opts ...Option) (*Store, error) {
-	pool := wrap(db)
-	if pool == nil || pool.DB == nil {
+	pooled := wrap(db)
+	if pooled == nil || pooled.DB == nil {
 		return nil, errors.New("idemsql: the pool is nil")
 	}
 	c, err := configure(opts)
 	if err != nil {
 		return nil, err
 	}
-	if c.dialect == 0 {
-		if c.dialect, err = findDialect(pool); err != nil {
+	c.said = c.dialect != 0
+	if !c.said {
+		if c.dialect, err = findDialect(pooled); err != nil {
 			return nil, err
 		}
 	}
 	d := c.dialect.spec()
-	if pool.DriverName() == "" {
-		pool = sqlx.NewDb(pool.DB, d.name) // so that sqlx knows the placeholders of the user's named queries
+	if pooled.DriverName() == "" {
+		pooled = sqlx.NewDb(pooled.DB, d.name) // so that sqlx knows the placeholders of the user's named queries
 	}
-	s := &Store{db: pool, dialect: d, config: c, chooser: newChooser(d.duplicates)}
+	s := &Store{pool: pool{db: pooled}, dialect: d, config: c, chooser: newChooser(d.duplicates)}
+	s.renewals = &s.pool
+	if c.heartbeat != nil {
+		s.renewals = &pool{db: c.heartbeat}
+	}
 	for i, template := range d.templates {
-		s.statements[i] = d.compile(template, c.table)
+		s.statements[i] = d.compile(template, &c)
 	}
 	if d.singleWriter {
 		s.queue = make(chan struct{}, 1)

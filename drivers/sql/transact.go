@@ -103,7 +103,7 @@ func (s *Store) begin(
 		return nil, driver.ClaimResult{}, err
 	}
 	claim, err := o.session().claim(ctx, p, a, seen)
-	o.locked = o.locked || err != nil || claim.Decision == driver.DecisionClaimed
+	o.locked = o.tried > 1 || err != nil || claim.Decision == driver.DecisionClaimed
 	if err != nil || claim.Decision != driver.DecisionClaimed {
 		o.end()
 		return nil, claim, err
@@ -122,15 +122,16 @@ func (s *Store) run(
 	if err != nil {
 		return res, s.conflict(err)
 	}
-	ctx = context.WithoutCancel(ctx)
-	if res.Complete, err = o.session().finish(ctx, p, &c); err != nil {
-		if errors.Is(err, sql.ErrTxDone) {
+	defer o.finishing(p.Lease)()
+	if res.Complete, err = o.session().finish(o.ctx, p, &c); err != nil {
+		if errors.Is(err, sql.ErrTxDone) && o.ctx.Err() == nil {
+			o.end() // or a pool of one connection would wait for itself
 			err = s.ended(ctx, &c)
 		}
 		return res, s.failed("complete", err)
 	}
-	o.locked = false
-	if err := o.tx.Commit(); err != nil {
+	o.finished()
+	if err := o.commit(); err != nil {
 		return res, s.failed("commit", s.commitError(err))
 	}
 	return res, nil
@@ -148,8 +149,8 @@ func (s session) finish(ctx context.Context, p *driver.ClaimParams, c *driver.Co
 	if errors.Is(err, driver.ErrLost) {
 		return res, errVanished
 	}
-	if err != nil && s.is(err, kindLocked) {
-		return res, fmt.Errorf("%w: %w", driver.ErrConflict, err)
+	if err != nil && (s.is(err, kindLocked) || s.lost(err)) {
+		return res, fmt.Errorf("%w: %w", driver.ErrConflict, err) // it was never told to commit
 	}
 	return res, err
 }
@@ -165,6 +166,8 @@ var errEnded = errors.New("fn ended the transaction itself, which it must not")
 // committed, effect and claim are there, and the outcome must follow, or the
 // effect would happen again when the lease is over.
 func (s *Store) ended(ctx context.Context, c *driver.CompleteParams) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishWait)
+	defer cancel()
 	_, err := session{Store: s}.complete(ctx, c)
 	if err != nil && !errors.Is(err, driver.ErrLost) {
 		return errors.Join(errEnded, err)
@@ -172,17 +175,16 @@ func (s *Store) ended(ctx context.Context, c *driver.CompleteParams) error {
 	return errEnded
 }
 
-// commitError says what a failed COMMIT means. A refusal for want of a lock or
-// of space, or because of a deferred constraint, leaves nothing behind; of
-// anything else it is unknown whether what was written will be found there
-// after all.
+// commitError says what a failed COMMIT means. A refusal for want of a lock, or
+// because of a deferred constraint, leaves nothing behind, on SQLite one for
+// want of space neither; of anything else it is unknown whether what was
+// written will be found there after all.
 func (s *Store) commitError(err error) error {
-	switch s.kindOf(err) {
-	case kindLocked:
+	switch k := s.kindOf(err); {
+	case k == kindLocked:
 		return fmt.Errorf("%w: %w", driver.ErrConflict, err)
-	case kindFull, kindConstraint:
+	case k == kindConstraint, k == kindFull && s.dialect.singleWriter:
 		return err
-	default:
 	}
 	if errors.Is(err, sql.ErrTxDone) {
 		return errEnded

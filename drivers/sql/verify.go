@@ -46,6 +46,9 @@ func (s *Store) Verify(ctx context.Context, p driver.VerifyParams) (driver.Verif
 	if err := s.alone(ctx); err != nil {
 		return driver.VerifyResult{}, err
 	}
+	if err := s.learn(ctx, s.db); err != nil {
+		return driver.VerifyResult{}, s.failed("verify", err)
+	}
 	v := &verification{Store: s, guarantees: p.Guarantees}
 	err := s.reading(ctx, func() error {
 		v.warnings = nil
@@ -66,8 +69,10 @@ func (v *verification) run(ctx context.Context) (err error) {
 	if err = errors.Join(err, v.conn.Close()); err != nil || v.config.unprepared {
 		return err
 	}
-	if _, err = v.stmt(ctx, stRead); err != nil {
-		return unfit("the table %s is not what its version says: %v", v.config.table, err)
+	for _, p := range []*pool{&v.pool, v.renewals} {
+		if _, err = v.stmt(ctx, p, stRead); err != nil {
+			return unfit("the table %s is not what its version says: %v", v.config.table, err)
+		}
 	}
 	return nil
 }

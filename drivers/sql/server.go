@@ -1,0 +1,90 @@
+package idemsql
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+	"strings"
+)
+
+// server is what a store has to know of the server that its pool is open on.
+type server struct {
+	mariaDB bool
+	skips   bool // knows SKIP LOCKED
+	packet  int  // the most bytes that a statement and its arguments may have
+}
+
+// overhead is what a statement that stores an outcome has beside it, at most.
+const overhead = 16 << 10
+
+// learn asks the server what kind it is, once, where the dialect wants to know.
+func (s *Store) learn(ctx context.Context, on interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) error {
+	if s.dialect.facts == "" || s.server.Load() != nil {
+		return nil
+	}
+	var version string
+	var f server
+	err := s.reading(ctx, func() error {
+		return on.QueryRowContext(ctx, s.dialect.facts).Scan(&version, &f.packet)
+	})
+	if err != nil {
+		return err
+	}
+	f.mariaDB = strings.Contains(version, "MariaDB")
+	f.skips = skips(version, f.mariaDB)
+	s.server.Store(&f)
+	return nil
+}
+
+// skips reports whether a server of the version knows SKIP LOCKED. TiDB reads
+// past it, and waits.
+func skips(version string, mariaDB bool) bool {
+	if strings.Contains(version, "TiDB") {
+		return false
+	}
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	if errA != nil || errB != nil {
+		return false
+	}
+	if mariaDB {
+		return a > 10 || a == 10 && b >= 6
+	}
+	return a >= 8
+}
+
+// isMariaDB reports whether the server may be spoken to as MariaDB: the user
+// has not said that it is MySQL.
+func (s *Store) isMariaDB() bool {
+	if s.config.dialect != MySQL {
+		return s.config.dialect == MariaDB
+	}
+	f := s.server.Load()
+	return !s.config.said && f != nil && f.mariaDB
+}
+
+// leases is how a lease is claimed unless the user has said.
+func (s *Store) leases() ClaimMode {
+	if s.isMariaDB() {
+		return ClaimFirst
+	}
+	return s.dialect.leases
+}
+
+// maxOutcome is how many bytes an outcome may have.
+func (s *Store) maxOutcome() int {
+	f := s.server.Load()
+	if f == nil {
+		return s.dialect.maxOutcome
+	}
+	most := f.packet - overhead
+	if s.config.unprepared {
+		most = f.packet/2 - overhead // each byte may have to be escaped
+	}
+	return min(s.dialect.maxOutcome, max(most, 0))
+}
