@@ -123,7 +123,7 @@ func (s *Store) step(ctx context.Context, k driver.Key, f func(r record, now tim
 		b, name := tx.Bucket(bucket), []byte(k.String())
 		var r record
 		if stored := b.Get(name); stored != nil {
-			if err := json.Unmarshal(stored, &r); err != nil {
+			if err := json.Unmarshal(stored, &r); err != nil { //nolint:musttag // the names of the fields are the format
 				return fmt.Errorf("%w: %w", driver.ErrCorrupt, err)
 			}
 			if err := r.check(); err != nil {
@@ -134,7 +134,7 @@ func (s *Store) step(ctx context.Context, k driver.Key, f func(r record, now tim
 		if err != nil {
 			return err // which rolls back
 		}
-		stored, err := json.Marshal(r)
+		stored, err := json.Marshal(r) //nolint:musttag // likewise
 		if err != nil {
 			return err
 		}

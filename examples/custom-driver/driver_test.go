@@ -14,6 +14,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Run(t, conformance.Harness{Open: func(t testing.TB) driver.Driver {
+		t.Helper()
 		db, err := bbolt.Open(filepath.Join(t.TempDir(), "idem.db"), 0o600, &bbolt.Options{NoSync: true})
 		if err != nil {
 			t.Fatal(err)
