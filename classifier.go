@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
 
 	"github.com/idem-go/idem/driver"
@@ -15,8 +16,9 @@ import (
 // the operation's, the driver's, and last the default, which says
 //
 //   - KindInfrastructure: context errors, timeouts, network and connection
-//     errors, anything with a method Retryable() bool that returns true
-//     (an [*Error] in progress, for example), [ErrLeaseLost];
+//     errors, an HTTP request without an answer, a full or failing disk, anything
+//     with a method Retryable() bool that returns true (an [*Error] in
+//     progress, for example), [ErrLeaseLost];
 //   - KindDomain: everything else.
 //
 // A panic is always KindBug, one of a classifier or of an error's methods too. What the operation names ([Replayable]) is
@@ -76,13 +78,16 @@ func classifyDefault(err error) FailureKind {
 		timeout   interface{ Timeout() bool }
 		op        *net.OpError
 		dns       *net.DNSError
+		request   *url.Error
 	)
 	// An error's method As may say yes and set nothing.
 	switch {
 	case errors.As(err, &retryable) && retryable != nil && retryable.Retryable(),
 		errors.As(err, &timeout) && timeout != nil && timeout.Timeout(),
 		errors.As(err, &op) && op != nil,
-		errors.As(err, &dns) && dns != nil:
+		errors.As(err, &dns) && dns != nil,
+		errors.As(err, &request) && request != nil && request.Op != "parse", // an HTTP client got no answer
+		passingSystemError(err):
 		return KindInfrastructure
 	}
 	for _, passing := range [...]error{
