@@ -92,7 +92,7 @@ func unescape(text []byte) ([]byte, error) {
 // hex reads the four digits of an escape, which the syntax promises.
 func hex(digits []byte) rune {
 	n, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
-	return rune(n) //nolint:gosec // 16 bits
+	return rune(n)
 }
 
 // string appends the form of a string.

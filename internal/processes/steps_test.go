@@ -1,0 +1,85 @@
+package processes_test
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/conformance/faults"
+	"github.com/idem-go/idem/driver"
+)
+
+// lease is how long a dead process holds its key.
+const lease = 2 * time.Second
+
+func trips(d driver.Driver) (*idem.Operation, error) {
+	return idem.NewOperation("trips", d, idem.AtLeastOnce, idem.WithLeaseTTL(lease), idem.WithWait(5*lease))
+}
+
+// trip has three steps, each with an effect.
+func trip(ledger string, c *faults.Crasher) func(context.Context) (int, error) {
+	return func(ctx context.Context) (sum int, err error) {
+		for i, name := range []string{"flight", "hotel", "car"} {
+			n, err := idem.Step(ctx, name, func(context.Context) (int, error) { return i + 1, effect(ledger, name, c) })
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+			c.Point("behind " + name)
+		}
+		return sum, nil
+	}
+}
+
+func steps(ctx context.Context, do task, d driver.Driver, c *faults.Crasher) error {
+	op, err := trips(d)
+	if err != nil {
+		return err
+	}
+	_, err = idem.Execute(ctx, do.Key, trip(do.Ledger, c), idem.On(op))
+	return err
+}
+
+func TestRunAfterACrashSkipsTheFinishedSteps(t *testing.T) { // CASES N5
+	t.Parallel()
+	everyStore(t, func(t *testing.T, where place, d driver.Driver) {
+		t.Helper()
+		op, err := trips(d)
+		must(t, err)
+		for point, want := range map[string]map[string]int{
+			"behind flight": {"flight": 1, "hotel": 1, "car": 1},
+			"behind hotel":  {"flight": 1, "hotel": 1, "car": 1},
+			"effect hotel":  {"flight": 1, "hotel": 2, "car": 1}, // it was not recorded that it had run
+			"behind car":    {"flight": 1, "hotel": 1, "car": 1},
+		} {
+			t.Run(point, func(t *testing.T) {
+				t.Parallel()
+				do := task{Name: "steps", Where: where, Key: "died " + point, Ledger: filepath.Join(t.TempDir(), "ledger")}
+				do.diesAt(t, point)
+				died := counts(t, do.Ledger)
+				res, err := idem.ExecuteResult(t.Context(), do.Key, trip(do.Ledger, nil), idem.On(op))
+				if err != nil || res.Value != 6 || res.Attempt != 2 {
+					t.Fatalf("%+v, %v", res, err)
+				}
+				again := counts(t, do.Ledger)
+				if !maps.Equal(again, want) {
+					t.Errorf("the steps ran %v times, want %v", again, want)
+				}
+				must(t, op.Forget(t.Context(), do.Key)) // the next run is of a new generation
+				res, err = idem.ExecuteResult(t.Context(), do.Key, trip(do.Ledger, nil), idem.On(op))
+				if err != nil || res.Value != 6 || res.Attempt != 1 {
+					t.Fatalf("%+v, %v", res, err)
+				}
+				for name, n := range counts(t, do.Ledger) {
+					if n != want[name]+1 {
+						t.Errorf("%s ran %d times in all, want %d", name, n, want[name]+1)
+					}
+				}
+				t.Logf("died %s: %v, run again: %v, next generation: %v", point, died, again, counts(t, do.Ledger))
+			})
+		}
+	})
+}
