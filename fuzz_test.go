@@ -13,7 +13,6 @@ import (
 
 	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
-	idemmemory "github.com/idem-go/idem/drivers/memory"
 	"github.com/idem-go/idem/internal/envelope"
 )
 
@@ -117,14 +116,7 @@ type parcelValue struct {
 }
 
 func FuzzReplay(f *testing.F) {
-	store, err := idemmemory.New()
-	if err != nil {
-		f.Fatal(err)
-	}
-	op, err := NewOperation("payments", store, AtLeastOnce, Replayable[*declined]("declined"), ReplayableSentinel("canceled", context.Canceled))
-	if err != nil {
-		f.Fatal(err)
-	}
+	op := replayer(f)
 	value, err := codec.MessagePack().Append(nil, &parcelValue{ID: "x", Items: []string{"a"}, At: time.Unix(1, 0)})
 	if err != nil {
 		f.Fatal(err)
@@ -132,7 +124,7 @@ func FuzzReplay(f *testing.F) {
 	named := appendNamed(nil, codec.MessagePack(), op.named(errors.Join(&declined{"x"}, context.Canceled)))
 	f.Add(append(envelope.AppendHeader(nil, envelope.Value, "msgpack", typeName(reflect.TypeFor[parcelValue]()), ""), value...))
 	f.Add(append(envelope.AppendHeader(nil, envelope.Value, "json", typeName(reflect.TypeFor[parcelValue]()), ""), `{"ID":"x"}`...))
-	f.Add(append(envelope.AppendHeader(nil, envelope.Failure, "msgpack", "declined", "declined: x"), named...))
+	f.Add(append(envelope.AppendHeader(nil, envelope.Failure, "msgpack", "d", "declined: x"), named...))
 	f.Add(envelope.AppendHeader(nil, envelope.Omitted, "", "", ""))
 	f.Add(envelope.AppendTransformed(nil, []string{"aead"}))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -205,7 +205,7 @@ func appendNamed(dst []byte, c codec.Codec, errs []namedError) []byte {
 // cannot read any more, is left out.
 func (op *Operation) rebuild(c codec.Codec, data []byte) error {
 	var found []error
-	for len(data) > 0 {
+	for n := 0; len(data) > 0 && n < maxErrorTree; n++ {
 		var parts [2][]byte
 		for i := range parts {
 			n, size := binary.Uvarint(data)
@@ -220,6 +220,7 @@ func (op *Operation) rebuild(c codec.Codec, data []byte) error {
 				_ = guarded(func() error {
 					e, err := r.read(c, parts[1])
 					if err == nil {
+						_ = e.Error() // one that panics (a nil pointer) is of no use
 						found = append(found, e)
 					}
 					return err
