@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/idem-go/idem v0.0.0
 	github.com/jmoiron/sqlx v1.4.0
+	github.com/redis/rueidis v1.0.79
 	modernc.org/sqlite v1.62.0
 )
 

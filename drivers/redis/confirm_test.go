@@ -3,6 +3,7 @@ package idemredis_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"syscall"
 	"testing"
@@ -17,7 +18,13 @@ import (
 func pair(t testing.TB) (replica, master *server) {
 	t.Helper()
 	master = spawn(t, "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")
-	replica = spawn(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port))
+	return replicaOf(t, master, master.port), master
+}
+
+// replicaOf is a replica that is up to date with the master, which it reaches through the port.
+func replicaOf(t testing.TB, master *server, port int) *server {
+	t.Helper()
+	replica := spawn(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(port))
 	c := master.dial()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		confirmed := c.DoMulti(t.Context(), // both on one connection
@@ -25,7 +32,7 @@ func pair(t testing.TB) (replica, master *server) {
 			c.B().Wait().Numreplicas(1).Timeout(1000).Build(),
 		)[1]
 		if n, err := confirmed.ToInt64(); err == nil && n == 1 {
-			return replica, master
+			return replica
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("the replica does not connect")
@@ -142,4 +149,24 @@ func TestAClaimWaitsForTheAppendOnlyFile(t *testing.T) {
 			t.Fatal("no claim is confirmed")
 		}
 	}
+}
+
+// What a replica had not received is lost when it is promoted: the reason for
+// WithWaitReplicas, and for Verify to refuse a guard without it.
+func TestAFailoverLosesWhatNobodyWaitedFor(t *testing.T) {
+	t.Parallel()
+	master := spawn(t, "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")
+	link := proxyOf(t, master.addr())
+	replica := replicaOf(t, master, link.listener.Addr().(*net.TCPAddr).Port)
+	link.mute()
+	s := setupOn(t, master.dial())
+	s.mustClaim(guardOf("key"), driver.DecisionClaimed)
+	careful := setupOn(t, master.dial(), idemredis.WithWaitReplicas(1, 100*time.Millisecond))
+	if _, err := careful.Claim(t.Context(), guardOf("key")); !errors.Is(err, driver.ErrBusy) {
+		t.Errorf("a claim that waits returned %v, want ErrBusy", err)
+	}
+	master.kill()
+	c := replica.dial()
+	do(t, c, "REPLICAOF", "NO", "ONE")
+	s.on(c).mustClaim(guardOf("key"), driver.DecisionClaimed) // it runs twice
 }

@@ -21,6 +21,7 @@ type proxy struct {
 	server   string
 
 	mu       sync.Mutex
+	muted    bool
 	seen     [][]string
 	handle   func(command []string) action
 	conns    map[net.Conn]struct{}
@@ -37,18 +38,37 @@ type action struct {
 // through is a client of the server through a proxy.
 func through(t testing.TB, o rueidis.ClientOption) (rueidis.Client, *proxy) {
 	t.Helper()
+	p := proxyOf(t, o.InitAddress[0])
+	o.InitAddress = []string{p.listener.Addr().String()}
+	o.ForceSingleClient, o.PipelineMultiplex = true, -1
+	return dial(t, o), p
+}
+
+func proxyOf(t testing.TB, server string) *proxy {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	p := &proxy{t: t, listener: l, server: o.InitAddress[0], conns: make(map[net.Conn]struct{})}
+	p := &proxy{t: t, listener: l, server: server, conns: make(map[net.Conn]struct{})}
 	go p.accept()
 	t.Cleanup(func() {
 		_ = l.Close()
 		p.cut()
 		p.handlers.Wait()
 	})
-	o.InitAddress = []string{l.Addr().String()}
-	o.ForceSingleClient, o.PipelineMultiplex = true, -1
-	return dial(t, o), p
+	return p
+}
+
+// mute swallows what the server says from now on.
+func (p *proxy) mute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muted = true
+}
+
+func (p *proxy) isMuted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.muted
 }
 
 // on says what becomes of commands from now on.
@@ -123,7 +143,7 @@ func (p *proxy) serve(client net.Conn) {
 			mu.Lock()
 			if silent && n > 0 { // the answer is there: now the connection breaks
 				_ = client.Close()
-			} else if n > 0 {
+			} else if n > 0 && !p.isMuted() {
 				_, _ = client.Write(buffer[:n])
 			}
 			mu.Unlock()

@@ -99,7 +99,7 @@ func TestWaitersAreToldAfterATakeover(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	p := claimOf("key")
-	p.Lease = 100 * time.Millisecond
+	p.Lease = time.Second
 	w := s.watch(p.Key)
 	s.mustClaim(p, driver.DecisionClaimed)
 	s.wait(p)
