@@ -22,7 +22,7 @@ func (c *call) answer(res driver.ClaimResult) error {
 		return c.inFlight(res)
 	case driver.DecisionUncertain:
 		e := c.fail(ErrOutcomeUnknown, nil)
-		e.Final, e.Since = true, res.ClaimedAt
+		e.Final, e.Since, e.Attempt = true, res.ClaimedAt, res.Attempt
 		e.Detail = "it may have run; settle it with Operation.Resolve"
 		return e
 	case driver.DecisionExpired:
@@ -37,7 +37,7 @@ func (c *call) answer(res driver.ClaimResult) error {
 // inFlight says that another call has the key.
 func (c *call) inFlight(res driver.ClaimResult) *Error {
 	e := c.fail(ErrInProgress, nil)
-	e.Since = res.ClaimedAt
+	e.Since, e.Attempt = res.ClaimedAt, res.Attempt
 	e.RetryAfter = retryUnknown
 	if res.LeaseLeft > 0 {
 		// Where owners need no heartbeat the lease is as long as a run may be.

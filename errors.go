@@ -56,6 +56,7 @@ type Error struct {
 	RetryAfter time.Duration // a hint when to try again; 0: none
 	Final      bool          // ErrOutcomeUnknown: no answer will come by itself
 	Since      time.Time     // ErrInProgress, ErrOutcomeUnknown: when the run began, by the store's clock; zero if not known
+	Attempt    int           // ErrInProgress, ErrOutcomeUnknown: which run of the key it is, from 1; 0: not known
 	Detail     string        // what to know or to write instead
 	Err        error         // the cause; may be nil
 }

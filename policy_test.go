@@ -104,6 +104,35 @@ func TestHoldAndGuardAreUncertainWhenTheOwnerDies(t *testing.T) { // CASES N1, N
 	}
 }
 
+func TestUnknownOutcomeSaysSinceWhenAndWhichAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		op := newOperation(t, idem.AtMostOnce)
+		began := time.Now()
+		err := idem.Do(t.Context(), "pay-42", func(context.Context) error {
+			time.Sleep(time.Second)
+			err := idem.Do(context.Background(), "pay-42", func(context.Context) error { return nil }, idem.On(op)) // from another run
+			if e := idemError(t, err, idem.ErrOutcomeUnknown); e.Final || e.Attempt != 1 || !e.Since.Equal(began) {
+				t.Errorf("while it runs: %+v", e)
+			}
+			return context.Canceled
+		}, idem.On(op))
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		for attempt := 1; attempt <= 2; attempt++ {
+			err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return nil }, idem.On(op))
+			if e := idemError(t, err, idem.ErrOutcomeUnknown); !e.Final || e.Attempt != attempt || e.Since.Before(began) {
+				t.Errorf("%+v, want attempt %d since %v", e, attempt, began)
+			}
+			if err := op.Resolve(t.Context(), "pay-42", idem.NotRun()); err != nil {
+				t.Fatal(err)
+			}
+			_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.Canceled }, idem.On(op))
+		}
+	})
+}
+
 func TestGuardWithoutOutcomesIsFinalAtOnce(t *testing.T) {
 	t.Parallel()
 	store, pay := newSpy(t), new(charge)

@@ -33,6 +33,8 @@ func (c *call) runClaimed(ctx context.Context, res driver.ClaimResult, at *landi
 		Fingerprint: effective,
 		LeaseLeft:   c.set.leaseTTL,
 		ClaimedAt:   res.ClaimedAt,
+		Fence:       res.Fence,
+		Attempt:     res.Attempt,
 	}})
 
 	c.enter(ctx)

@@ -95,7 +95,7 @@ func (in *inbox) run(ctx context.Context, claim driver.ClaimResult) (driver.Comp
 	c.granted(ctx, claim)
 	if !c.joins {
 		c.op.flights.move(&c.flight, landing{phase: phaseRunning, res: driver.ClaimResult{
-			Decision: driver.DecisionInFlight, Fingerprint: c.fingerprint, ClaimedAt: claim.ClaimedAt,
+			Decision: driver.DecisionInFlight, Fingerprint: c.fingerprint, ClaimedAt: claim.ClaimedAt, Fence: claim.Fence, Attempt: claim.Attempt,
 		}})
 	}
 	c.enter(ctx)
