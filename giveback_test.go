@@ -9,6 +9,7 @@ import (
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/driver"
+	idemmemory "github.com/idem-go/idem/drivers/memory"
 )
 
 func TestKeyIsGivenBackOnceTheStoreIsBack(t *testing.T) {
@@ -43,6 +44,24 @@ func TestKeyThatCannotBeGivenBackIsNoticed(t *testing.T) {
 		err := idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.DeadlineExceeded }, idem.On(op))
 		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(told, errCut) || took < 9*time.Second || took > 11*time.Second {
 			t.Fatalf("%v after %v, told: %v", err, took, told)
+		}
+	})
+}
+
+// unreleasing is a store in this process that gives nothing back.
+type unreleasing struct{ *idemmemory.Store }
+
+func (unreleasing) Release(context.Context, driver.ReleaseParams) (driver.ReleaseResult, error) {
+	return driver.ReleaseResult{}, errCut
+}
+
+func TestCallerDoesNotWaitAsLongAsARunMayTake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		op, began := operationOn(t, unreleasing{newMemory(t)}, idem.AtLeastOnce), time.Now()
+		_ = idem.Do(t.Context(), "pay-42", func(context.Context) error { return context.DeadlineExceeded }, idem.On(op))
+		if took := time.Since(began); took > idem.DefaultLeaseTTL+time.Second {
+			t.Error("the caller waited for", took)
 		}
 	})
 }

@@ -158,11 +158,12 @@ func (c *call) unclaim(ctx context.Context) (err error) {
 // settle returns the context of a step that the caller's context does not
 // end: it lasts for the lease's rest, or minSettling if that is longer.
 func (c *call) settle(ctx context.Context) *lazyContext {
-	deadline := time.Now().Add(minSettling)
-	if c.leaseEnd.After(deadline) {
-		deadline = c.leaseEnd
+	now := time.Now()
+	end := c.leaseEnd
+	if c.op.caps.Ephemeral { // its leases are as long as a run may be
+		end = earlier(end, now.Add(c.set.leaseTTL))
 	}
-	return &lazyContext{parent: ctx, detached: true, deadline: deadline}
+	return &lazyContext{parent: ctx, detached: true, deadline: later(now.Add(minSettling), end)}
 }
 
 // keep is how long a released key remembers its generation.
