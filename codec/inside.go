@@ -141,15 +141,16 @@ func (r reference) write(e *encoder, v reflect.Value) error {
 		return nil
 	}
 	e.cost += r.size
-	if err := e.enter(); err != nil {
-		return err
+	// Pointers leave no trace in what is written: without this, a pointer to itself would never end.
+	if e.pointers++; e.pointers > maxDepth {
+		return errTooDeep
 	}
 	at := len(e.out)
 	err := r.elem().write(e, v.Elem())
 	if err == nil && len(e.out) > at && e.out[at] == formNil {
 		return errNilInside
 	}
-	e.depth--
+	e.pointers--
 	return err
 }
 

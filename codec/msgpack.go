@@ -35,7 +35,7 @@ func (msgpackCodec) Append(dst []byte, v any) ([]byte, error) {
 	}
 	e := encoders.Get().(*encoder) //nolint:forcetypeassert // the pool holds nothing else
 	defer encoders.Put(e)
-	e.out, e.head, e.next, e.cost, e.depth = dst, len(dst), firstScan, 0, 0
+	*e = encoder{enc: e.enc, out: dst, head: len(dst), next: firstScan}
 	defer func() { e.out = nil }()
 	if err := planOf(target.Type().Elem()).write(e, target.Elem()); err != nil {
 		return nil, err
@@ -44,8 +44,10 @@ func (msgpackCodec) Append(dst []byte, v any) ([]byte, error) {
 	if e.cost > budget(len(written)) {
 		return nil, errTooSparse
 	}
-	if rest, err := scan(written, 0); err != nil || len(rest) > 0 { // else it could not be read
-		return nil, errors.Join(errMalformed, err)
+	if e.itself { // by methods that can write anything
+		if rest, err := scan(written, 0); err != nil || len(rest) > 0 {
+			return nil, errors.Join(errMalformed, err)
+		}
 	}
 	return e.out, nil
 }
@@ -80,12 +82,14 @@ var errTooSparse = errors.New("codec: the value takes far more memory than its e
 // An encoder appends to out. It is the writer of its msgpack half, which
 // encodes types that encode themselves; that is costly to make, so it is pooled.
 type encoder struct {
-	enc   *msgpack.Encoder
-	out   []byte
-	head  int // where the value begins in out
-	next  int // the length of the value at which it is scanned again
-	cost  int // of the memory that it takes when it is read
-	depth int
+	enc  *msgpack.Encoder
+	out  []byte
+	head int // where the value begins in out
+	next int // the length of the value at which it is scanned again
+	cost int // of the memory that it takes when it is read
+
+	depth, pointers int  // that what is written is inside of
+	itself          bool // something was written by methods of its own
 }
 
 // firstScan is from which length on a value is scanned while it is encoded by its own methods. A

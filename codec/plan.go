@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -30,7 +31,17 @@ func planOf(t reflect.Type) *plan {
 }
 
 // later is planOf for what is inside another type: it is looked up when there is a value.
-func later(t reflect.Type) func() *plan { return sync.OnceValue(func() *plan { return planOf(t) }) }
+func later(t reflect.Type) func() *plan {
+	var found atomic.Pointer[plan]
+	return func() *plan {
+		p := found.Load()
+		if p == nil {
+			p = planOf(t)
+			found.Store(p)
+		}
+		return p
+	}
+}
 
 var timeType = reflect.TypeFor[time.Time]()
 

@@ -23,6 +23,14 @@ type field struct {
 	omitEmpty bool
 }
 
+// of returns the field of the struct v.
+func (f *field) of(v reflect.Value) reflect.Value {
+	if len(f.index) == 1 {
+		return v.Field(f.index[0])
+	}
+	return v.FieldByIndex(f.index)
+}
+
 func newRow(t reflect.Type) *row {
 	r := &row{typ: t, names: map[string]int{}, size: int(t.Size())}
 	if f, ok := t.FieldByName("_msgpack"); ok {
@@ -83,7 +91,7 @@ func (r *row) writeField(e *encoder, v reflect.Value, f *field) error {
 		}
 		e.out = append(e.out, f.name...)
 	}
-	return f.plan().write(e, v.FieldByIndex(f.index))
+	return f.plan().write(e, f.of(v))
 }
 
 // omitted reports whether the field is left out of v.
@@ -91,7 +99,7 @@ func (f *field) omitted(v reflect.Value) bool {
 	if !f.omitEmpty {
 		return false
 	}
-	v = v.FieldByIndex(f.index)
+	v = f.of(v)
 	switch v.Kind() { //nolint:exhaustive // of the others, what is zero is empty
 	case reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0
@@ -108,7 +116,7 @@ func (r *row) read(d *decoder, v reflect.Value) error {
 			return mismatch("a list of "+strconv.Itoa(n), v.Type())
 		}
 		for i := range r.fields {
-			if err := r.fields[i].plan().read(d, v.FieldByIndex(r.fields[i].index)); err != nil {
+			if err := r.fields[i].plan().read(d, r.fields[i].of(v)); err != nil {
 				return err
 			}
 		}
@@ -127,7 +135,7 @@ func (r *row) read(d *decoder, v reflect.Value) error {
 			d.data, _ = scan(d.data, 0)
 			continue
 		}
-		if err := r.fields[i].plan().read(d, v.FieldByIndex(r.fields[i].index)); err != nil {
+		if err := r.fields[i].plan().read(d, r.fields[i].of(v)); err != nil {
 			return err
 		}
 	}

@@ -124,13 +124,9 @@ func writeBytes(e *encoder, v reflect.Value) error {
 	return err
 }
 
-// maxNesting is how many values may be inside each other while they are
-// written: a pointer leaves no trace in what is written, so it counts here only.
-const maxNesting = 3 * maxDepth
-
-// enter counts a value inside another; who enters leaves by e.depth--.
+// enter counts a list or map inside another; who enters leaves by e.depth--.
 func (e *encoder) enter() error {
-	if e.depth++; e.depth > maxNesting {
+	if e.depth++; e.depth > maxDepth {
 		return errTooDeep
 	}
 	return nil
@@ -146,6 +142,7 @@ func writeItself(e *encoder, v reflect.Value) error {
 		addressable.Set(v)
 		v = addressable
 	}
+	e.itself = true
 	e.enc.Reset(e)
 	e.enc.UseCompactInts(true)
 	return e.enc.EncodeValue(v)
