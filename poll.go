@@ -47,17 +47,18 @@ func (p *pacer) watch(ctx context.Context, c *call) {
 		return
 	}
 	changed := make(chan struct{}, 1)
-	res, err := c.op.watcher.Watch(ctx, driver.WatchParams{Key: c.key, Changed: func() {
+	tell := func() {
 		select {
 		case changed <- struct{}{}:
 		default: // it was told already
 		}
-	}})
+	}
+	res, err := c.op.watcher.Watch(ctx, driver.WatchParams{Key: c.key, Changed: tell})
 	if err != nil {
 		return // polling serves
 	}
 	p.changed, p.stop = changed, res.Stop
-	changed <- struct{}{} // it may have changed before the driver listened
+	tell() // it may have changed before the driver listened
 }
 
 // sleep pauses until the next question is due, or the deadline, or a change.

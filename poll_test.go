@@ -34,6 +34,7 @@ func (s *telling) Watch(_ context.Context, p driver.WatchParams) (driver.WatchRe
 		s.changed = map[*func()]bool{}
 	}
 	s.changed[&p.Changed] = true
+	p.Changed() // at once, too
 	return driver.WatchResult{Stop: func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
