@@ -110,29 +110,34 @@ func (s *Store) writingOnce(ctx context.Context, f func() error) error {
 }
 
 func (s *Store) patiently(ctx context.Context, p *patience, f func() error) error {
-	if err := s.enter(ctx, p); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
+	p.until = time.Now().Add(BusyWait) // against other processes; its turn has come
 	return s.again(ctx, p, f)
 }
+
+// queueWait bounds how long a call waits for its turn. The turns are taken in
+// order, so it comes, unless somebody holds his for that long.
+const queueWait = time.Minute
 
 var errQueue = errors.New("idemsql: other writers of this store")
 
 // enter waits for its turn among the writers of this store. Polling the
 // database's lock has no order, so some would starve; and who waits here holds
 // no connection.
-func (s *Store) enter(ctx context.Context, p *patience) error {
+func (s *Store) enter(ctx context.Context) error {
 	if s.tryEnter() {
 		return nil
 	}
-	t := time.NewTimer(time.Until(p.until))
+	t := time.NewTimer(queueWait)
 	defer t.Stop()
 	select {
 	case s.queue <- struct{}{}:
 		return nil
 	case <-t.C:
-		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, errQueue)
+		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, queueWait, errQueue)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w: %w", driver.ErrBusy, ctx.Err(), errQueue)
 	}

@@ -68,11 +68,11 @@ func (s *Store) readFirst(k driver.Key) bool {
 func (s *Store) transact(
 	ctx context.Context, p *driver.ClaimParams, a *args, seen *record, f *flight, fn driver.TransactFunc,
 ) (driver.TransactResult, error) {
-	w := newPatience()
-	if err := s.enter(ctx, w); err != nil {
+	if err := s.enter(ctx); err != nil {
 		return driver.TransactResult{}, s.failed("transact", err)
 	}
 	defer s.leave()
+	w := newPatience()
 	var o *opened
 	var claim driver.ClaimResult
 	err := s.again(ctx, w, func() (err error) {
