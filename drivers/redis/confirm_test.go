@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,6 +94,11 @@ func TestAClaimThatIsSentAgainWaitsToo(t *testing.T) {
 	must(t, err)
 	if res, err := s.Claim(t.Context(), p); !errors.Is(err, driver.ErrBusy) {
 		t.Errorf("a claim that no replica has is answered by %v, %v", res.Decision, err)
+	}
+	// The manual promises that WAIT waits for the writes of its connection, so there must be one.
+	stats, err := do(t, c, "INFO", "commandstats").ToString()
+	if err != nil || !strings.Contains(stats, "cmdstat_setrange:calls=2,") {
+		t.Errorf("the two claims that were confirmed wrote nothing (%v):\n%s", err, stats)
 	}
 }
 

@@ -1,6 +1,7 @@
 package idemredis_test
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -146,5 +147,48 @@ func TestExtremeDurations(t *testing.T) {
 	p.Lease = 1
 	if res := s.mustClaim(p, driver.DecisionClaimed); res.LeaseLeft != time.Microsecond {
 		t.Errorf("a lease of 1 ns is %v", res.LeaseLeft)
+	}
+}
+
+// age makes a record as if all of it had happened earlier.
+func (b *bundle) age(k driver.Key, d time.Duration) {
+	b.t.Helper()
+	record := b.read(k)
+	for _, at := range []int{36, 44, 52, 60} { // fence, generation, claim, end
+		n := binary.BigEndian.Uint64(record[at:])
+		binary.BigEndian.PutUint64(record[at:], n-uint64(d.Microseconds()))
+	}
+	b.write(k, record)
+}
+
+func TestALeaseThatLapsedLongAgoIsAnybodys(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p, other := claimOf("key"), claimOf("key")
+	p.Fingerprint, other.Fingerprint = []byte("v1: mine"), []byte("v1: other")
+	s.mustClaim(p, driver.DecisionClaimed)
+	s.age(p.Key, p.Lease+driver.FenceMemory-time.Second)
+	s.mustClaim(other, driver.DecisionInFlight)
+	s.age(p.Key, time.Second)
+	if res, err := s.Inspect(t.Context(), driver.InspectParams{Key: p.Key}); err != nil || res.Found {
+		t.Errorf("a lease that is over for good is shown: %+v, %v", res, err)
+	}
+	if res := s.mustClaim(other, driver.DecisionClaimed); !res.TookOver || res.Attempt != 2 || string(res.Fingerprint) != "v1: mine" {
+		t.Errorf("the claim is %+v, want a takeover", res)
+	}
+}
+
+// A server whose clock is behind the one that served the key before.
+func TestTheFenceRisesAlthoughTheClockSteppedBack(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p := claimOf("key")
+	won := s.mustClaim(p, driver.DecisionClaimed)
+	_, err := s.Release(t.Context(), driver.ReleaseParams{Key: p.Key, Token: p.Token})
+	must(t, err)
+	s.age(p.Key, -time.Minute)
+	ahead := won.Fence + time.Minute.Microseconds()
+	if res := s.mustClaim(claimOf("key"), driver.DecisionClaimed); res.Fence != ahead+1 || res.Generation != ahead {
+		t.Errorf("fence %d, generation %d; want %d, %d", res.Fence, res.Generation, ahead+1, ahead)
 	}
 }
