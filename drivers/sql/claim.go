@@ -102,8 +102,19 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 			if v, err = judge(seen, p); err != nil || v.answer.Decision != 0 {
 				return v.answer, err
 			}
+			before := seen
 			res, err = s.take(ctx, p, a, seen, v)
-			seen = nil
+			if seen = nil; err == nil && res.Decision == 0 {
+				seen, err = s.readLatest(ctx, a)
+			}
+			// MySQL does not say in an UPDATE without a row that the lock was
+			// taken; but if the record is what it was, nothing else kept it.
+			if seen != nil && s.tried != nil && s.dialect.stamps && seen.same(before) {
+				return driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
+			}
+			if err == nil && res.Decision == 0 {
+				continue
+			}
 		}
 		if err != nil || res.Decision != 0 {
 			return res, err
@@ -115,6 +126,11 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 		}
 	}
 	return driver.ClaimResult{}, fmt.Errorf("%w: the record changed %d times", driver.ErrConflict, claimTries)
+}
+
+// same reports whether nobody has written the record in between.
+func (r *record) same(old *record) bool {
+	return r.fence == old.fence && r.state == old.state && r.base() == old.base()
 }
 
 // How a claim of a new key may end, in place of the clock that it was granted by.

@@ -1,20 +1,25 @@
 package idemsql_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 	"modernc.org/sqlite"
 
 	"github.com/idem-go/idem"
@@ -32,7 +37,10 @@ const (
 
 // killSpec is what a process that is to be killed runs.
 type killSpec struct {
-	Path      string         `json:"path"` // of the database; the ledger is beside it
+	Path      string         `json:"path"`   // of the database; the ledger is beside it
+	Driver    string         `json:"driver"` // of a server; else it is SQLite
+	DSN       string         `json:"dsn"`
+	Table     string         `json:"table"`
 	Key       string         `json:"key"`
 	Guarantee idem.Guarantee `json:"guarantee"`
 }
@@ -44,7 +52,7 @@ func killProcess(spec string) int {
 	if err := json.Unmarshal([]byte(spec), &k); err != nil {
 		return exitCode(err)
 	}
-	connector, err := sqlite.NewConnector(idemsql.SQLiteDSN(k.Path))
+	connector, err := k.connector()
 	if err != nil {
 		return exitCode(err)
 	}
@@ -54,12 +62,22 @@ func killProcess(spec string) int {
 		c.Point("sent " + word)
 		return nil
 	}}
-	op, err := k.operation(sqlx.NewDb(sql.OpenDB(r), "sqlite"), c)
+	op, err := k.operation(sqlx.NewDb(sql.OpenDB(r), cmp.Or(k.Driver, "sqlite")), c)
 	if err != nil {
 		return exitCode(err)
 	}
 	_, err = idem.Execute(context.Background(), k.Key, k.effect(c), idem.On(op))
 	return exitCode(err)
+}
+
+func (k killSpec) connector() (sqldriver.Connector, error) {
+	switch k.Driver {
+	case "postgres":
+		return pq.NewConnector(k.DSN)
+	case "mysql":
+		return mysql.MySQLDriver{}.OpenConnector(k.DSN)
+	}
+	return sqlite.NewConnector(idemsql.SQLiteDSN(k.Path))
 }
 
 func exitCode(err error) int {
@@ -71,15 +89,23 @@ func exitCode(err error) int {
 }
 
 func (k killSpec) operation(db *sqlx.DB, c *faults.Crasher) (*idem.Operation, error) {
-	store, err := idemsql.New(db, idemsql.WithSweep(0))
+	opts := []idemsql.Option{idemsql.WithSweep(0)}
+	switch k.Driver { // the pool's is the recorder
+	case "":
+	case "postgres":
+		opts = append(opts, idemsql.WithDialect(idemsql.PostgreSQL), idemsql.WithTable(k.Table))
+	default:
+		opts = append(opts, idemsql.WithDialect(idemsql.MySQL), idemsql.WithTable(k.Table))
+	}
+	store, err := idemsql.New(db, opts...)
 	if err != nil {
 		return nil, err
 	}
-	var opts []idem.OperationOption
+	var with []idem.OperationOption
 	if k.Guarantee != idem.ExactlyOnce {
-		opts = append(opts, idem.WithLeaseTTL(killLease))
+		with = append(with, idem.WithLeaseTTL(killLease))
 	}
-	return idem.NewOperation("kills", faults.WithPoints(store, c), k.Guarantee, opts...)
+	return idem.NewOperation("kills", faults.WithPoints(store, c), k.Guarantee, with...)
 }
 
 // effect returns a function with one effect: a row in the transaction, or a
@@ -90,6 +116,9 @@ func (k killSpec) effect(c *faults.Crasher) func(context.Context) (string, error
 		write := func() error { return appendLine(k.Path+".ledger", k.Key) }
 		if k.Guarantee == idem.ExactlyOnce {
 			write = func() error { return effect(k.Key)(ctx) }
+			if k.Driver != "" {
+				write = func() error { return (&bundle{table: k.Table}).write(k.Key)(ctx) }
+			}
 		}
 		err := write()
 		c.Point("effect")
@@ -116,10 +145,15 @@ type victim struct {
 func (v victim) reached(point string) bool { return slices.Contains(v.points, point) }
 
 // claimed, effected and recorded are how far the process came. A statement
-// that was sent and not read to its end has not committed on SQLite.
-func (v victim) claimed() bool  { return v.reached("after Claim") }
+// that was sent and not read to its end has not committed on SQLite; a server
+// goes on without its client.
+func (v victim) claimed() bool {
+	return v.reached("after Claim") || v.Driver != "" && (v.reached("sent INSERT") || v.reached("sent WITH"))
+}
 func (v victim) effected() bool { return v.reached("effect") }
-func (v victim) recorded() bool { return v.reached("after Complete") }
+func (v victim) recorded() bool {
+	return v.reached("after Complete") || v.Driver != "" && v.reached("sent UPDATE")
+}
 
 // wantEffects is how many effects there must be after a retry.
 func (v victim) wantEffects() int {
@@ -140,39 +174,58 @@ func TestKilledProcessesKeepTheGuarantee(t *testing.T) {
 		t.Run(g.String(), func(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
-			k := killSpec{Path: s.path, Guarantee: g}
-			op, err := k.operation(s.db, nil)
-			must(t, err)
-			all := k.run(t, "alive", 0).points
-			var victims []victim
-			died := map[string]int{}
-			for i := range kills(t) {
-				began := time.Now()
-				v := k.run(t, fmt.Sprintf("key-%d", i), 1+i%len(all))
-				victims = append(victims, v)
-				died[v.points[len(v.points)-1]]++
-				if g == idem.AtMostOnce && v.claimed() && !v.recorded() {
-					wantUnknownAtOnce(t, op, v, began)
-				}
-			}
-			for _, v := range victims {
-				retry(t, op, v)
-			}
-			for _, v := range victims {
-				if got := v.effects(t, s); got != v.wantEffects() {
-					t.Errorf("%s died at %q and has %d effects, want %d", v.Key, v.points[len(v.points)-1], got, v.wantEffects())
-				}
-			}
-			t.Logf("%d killed, by point: %v", len(victims), died)
+			killAll(t, s, killSpec{Path: s.path, Guarantee: g}, kills(t, 300))
 		})
 	}
 }
 
-func kills(t *testing.T) int {
+func TestKilledProcessesKeepTheGuaranteeOnServers(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, s server) {
+		t.Helper()
+		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce, idem.ExactlyOnce} {
+			t.Run(g.String(), func(t *testing.T) {
+				t.Parallel()
+				b := s.open(t)
+				k := killSpec{Path: filepath.Join(t.TempDir(), "x"), Driver: s.driver, DSN: b.path, Table: b.table, Guarantee: g}
+				killAll(t, b, k, kills(t, 24))
+			})
+		}
+	})
+}
+
+// killAll has n processes killed, one at each point in turn.
+func killAll(t *testing.T, s *bundle, k killSpec, n int) {
 	t.Helper()
-	n := 300
+	op, err := k.operation(s.db, nil)
+	must(t, err)
+	all := k.run(t, "alive", 0).points
+	var victims []victim
+	died := map[string]int{}
+	for i := range n {
+		began := time.Now()
+		v := k.run(t, fmt.Sprintf("key-%d", i), 1+i%len(all))
+		victims = append(victims, v)
+		died[v.points[len(v.points)-1]]++
+		if k.Guarantee == idem.AtMostOnce && v.claimed() && !v.recorded() {
+			wantUnknownAtOnce(t, op, v, began)
+		}
+	}
+	for _, v := range victims {
+		retry(t, op, v)
+	}
+	for _, v := range victims {
+		if got := v.effects(t, s); got != v.wantEffects() {
+			t.Errorf("%s died at %q and has %d effects, want %d", v.Key, v.points[len(v.points)-1], got, v.wantEffects())
+		}
+	}
+	t.Logf("%d killed, by point: %v", len(victims), died)
+}
+
+func kills(t *testing.T, n int) int {
+	t.Helper()
 	if testing.Short() {
-		n = 30
+		n = min(n, 30)
 	}
 	if env := os.Getenv(killsEnv); env != "" {
 		var err error
@@ -229,6 +282,9 @@ func retry(t *testing.T, op *idem.Operation, v victim) {
 func (v victim) effects(t *testing.T, s *bundle) int {
 	t.Helper()
 	if v.Guarantee == idem.ExactlyOnce {
+		if v.Driver != "" {
+			return s.count(v.Key)
+		}
 		return s.effects(v.Key)
 	}
 	ledger, err := os.ReadFile(v.Path + ".ledger")

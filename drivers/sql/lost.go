@@ -21,6 +21,13 @@ func (s *Store) lost(err error) bool {
 			return true
 		}
 	}
+	// pgx says so of what it did not send, because the connection had broken before.
+	if safe, ok := errors.AsType[interface {
+		error
+		SafeToRetry() bool
+	}](err); ok && safe.SafeToRetry() {
+		return true
+	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op != "dial"
 }

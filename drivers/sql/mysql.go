@@ -126,10 +126,13 @@ RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0),
 
 	// 1 stands for a key that another transaction has locked. In the SELECT
 	// list GET_LOCK would be evaluated twice, and would have to be given up twice.
+	// A record that answers the claim gives the lock up again; one that may be
+	// taken keeps it, or claims in a row would take it from each other for ever.
 	stLockClaim: `
 INSERT INTO {table} (` + mysqlInserted + `) SELECT ` + mysqlValues + `
 FROM (SELECT {now} AS n) AS c WHERE GET_LOCK(` + mysqlLock + `, 0) = 1 OR LAST_INSERT_ID(1) = 0
-ON DUPLICATE KEY UPDATE fence = {table}.fence + LAST_INSERT_ID(` + mysqlRelease + `)`,
+ON DUPLICATE KEY UPDATE fence = {table}.fence + LAST_INSERT_ID(
+	IF({table}.state IN (2, 3) AND COALESCE({table}.purge_at >= ` + mysqlStart + `, TRUE), ` + mysqlRelease + `, 0))`,
 
 	stTake: mysqlTake,
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/idem-go/idem/driver"
 )
 
 const (
@@ -63,6 +65,14 @@ func (s *Store) open(ctx context.Context, a *args) (*opened, error) {
 
 func (o *opened) session() session {
 	return session{Store: o.Store, tx: o.tx, locks: o.dialect.lock != nil, tried: &o.tried}
+}
+
+// claimed notes whether the lock of the key may be held after a claim: not if
+// an outcome answered its only statement, which gave the lock up again, nor if
+// another transaction has it.
+func (o *opened) claimed(claim driver.ClaimResult, err error) {
+	elsewhere := claim.Decision == driver.DecisionInFlight && claim.Fence == 0
+	o.locked = err != nil || o.tried > 1 || claim.Decision != driver.DecisionCompleted && !elsewhere
 }
 
 // finishing bounds what follows. The drivers of PostgreSQL heed it in a COMMIT

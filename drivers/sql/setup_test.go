@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if spec := os.Getenv(killEnv); spec != "" {
 		os.Exit(killProcess(spec))
 	}
+	if spec := os.Getenv(contendEnv); spec != "" {
+		os.Exit(contendProcess(spec))
+	}
 	// Most tests here wait: for a lease's end, for a server, for a process.
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

@@ -103,7 +103,7 @@ func (s *Store) begin(
 		return nil, driver.ClaimResult{}, err
 	}
 	claim, err := o.session().claim(ctx, p, a, seen)
-	o.locked = o.tried > 1 || err != nil || claim.Decision == driver.DecisionClaimed
+	o.claimed(claim, err)
 	if err != nil || claim.Decision != driver.DecisionClaimed {
 		o.end()
 		return nil, claim, err
