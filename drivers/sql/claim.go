@@ -28,9 +28,9 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	a := s.claimArgs(&p)
 	first := s.config.mode
 	if first == Auto {
-		first = s.leases()
+		first = s.dialect.leases
 	}
-	if first == Auto && s.chooser.readFirst(p.Key) {
+	if first == Auto && s.chooser.readFirst(p.Key, s.leaseDuplicates()) {
 		first = ReadFirst
 	}
 	res, err := s.claim(ctx, &p, a, first)
@@ -97,35 +97,38 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 		var err error
 		if seen == nil {
 			seen, res, err = s.create(ctx, p, a)
-		} else {
-			var v verdict
-			if v, err = judge(seen, p); err != nil || v.answer.Decision != 0 {
-				return v.answer, err
-			}
-			before := seen
-			res, err = s.take(ctx, p, a, seen, v)
-			if seen = nil; err == nil && res.Decision == 0 {
+			if err == nil && res.Decision == 0 && seen == nil { // something is in the way, or was
 				seen, err = s.readLatest(ctx, a)
 			}
-			// MySQL does not say in an UPDATE without a row that the lock was
-			// taken; but if the record is what it was, nothing else kept it.
-			if seen != nil && s.tried != nil && s.dialect.stamps && seen.same(before) {
-				return driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
-			}
-			if err == nil && res.Decision == 0 {
-				continue
-			}
+		} else {
+			seen, res, err = s.takeSeen(ctx, p, a, seen)
 		}
 		if err != nil || res.Decision != 0 {
 			return res, err
 		}
-		if seen == nil { // something is in the way, or was
-			if seen, err = s.readLatest(ctx, a); err != nil {
-				return driver.ClaimResult{}, err
-			}
-		}
 	}
 	return driver.ClaimResult{}, fmt.Errorf("%w: the record changed %d times", driver.ErrConflict, claimTries)
+}
+
+// takeSeen answers the claim by the record that was read, or takes it. If it is
+// another by now, next is that.
+func (s session) takeSeen(
+	ctx context.Context, p *driver.ClaimParams, a *args, seen *record,
+) (next *record, res driver.ClaimResult, err error) {
+	v, err := judge(seen, p)
+	if err != nil || v.answer.Decision != 0 {
+		return nil, v.answer, err
+	}
+	if res, err = s.take(ctx, p, a, seen, v); err != nil || res.Decision != 0 {
+		return nil, res, err
+	}
+	next, err = s.readLatest(ctx, a)
+	// MySQL does not say in an UPDATE without a row that the lock was taken; but
+	// if the record is what it was, nothing else kept it.
+	if next != nil && s.tried != nil && s.dialect.stamps && next.same(seen) {
+		return nil, driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
+	}
+	return next, res, err
 }
 
 // same reports whether nobody has written the record in between.

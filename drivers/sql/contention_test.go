@@ -63,7 +63,7 @@ func contendProcess(spec string) int {
 	if err != nil {
 		return exitCode(err)
 	}
-	fmt.Println("ready")
+	_, _ = fmt.Fprintln(os.Stdout, "ready")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	return exitCode(json.NewEncoder(os.Stdout).Encode(c.contend(op, db)))
 }
@@ -153,7 +153,7 @@ func (c contendSpec) run(t *testing.T, b *bundle) {
 	}
 	var all []process
 	for range contenders {
-		cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), contendEnv+"="+string(spec))
 		cmd.Stderr = os.Stderr
 		r, w, err := os.Pipe()

@@ -11,8 +11,30 @@
 // the outcome commit in one transaction, which the operation's function finds
 // in its context: see [Tx], [InTx] and [Join].
 //
-// The package imports no database driver. It speaks SQLite (3.42 or later,
-// through modernc.org/sqlite).
+// The package imports no database driver. It speaks PostgreSQL (13 or later,
+// through lib/pq or pgx's database/sql driver), MySQL (8.0 or later) and MariaDB
+// (10.6 or later, both through go-sql-driver/mysql) and SQLite (3.42 or later,
+// through modernc.org/sqlite). The dialect is found by the pool's driver, and
+// MariaDB by its version: see [WithDialect]. Call [Store.Verify] at start-up: it
+// finds settings that the guarantees in use cannot live with.
+//
+// # Servers
+//
+// The claim of an ExactlyOnce operation tries for a lock of its key and never
+// waits in the server, whatever the isolation level. What has to be known:
+//
+//   - Inside [Join], MySQL and MariaDB have a duplicate wait for the row, up to
+//     innodb_lock_wait_timeout.
+//   - DDL inside a function commits what came before it on MySQL and MariaDB.
+//   - A pooler in transaction mode needs [WithoutPreparedStatements], and a DSN
+//     that says likewise to the driver.
+//   - A result is no larger than the max_allowed_packet of MySQL and MariaDB.
+//   - A function that holds every connection of the pool keeps leases from
+//     being renewed: see [WithHeartbeatPool].
+//   - A client that vanishes without a word holds its key until the server
+//     notices: see [WithIdleLimit] for PostgreSQL, and wait_timeout on MySQL.
+//
+// docs/sql.md has the settings, privileges and costs of each.
 //
 // # SQLite
 //

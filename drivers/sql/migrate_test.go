@@ -47,6 +47,9 @@ func TestMigrateTwiceIsMigrateOnce(t *testing.T) {
 }
 
 func migrateProcess(path string) int {
+	if strings.Contains(path, "\n") {
+		return exitCode(migrateServer(path))
+	}
 	db := sqlx.MustOpen("sqlite", idemsql.SQLiteDSN(path))
 	defer db.Close()
 	s, err := idemsql.New(db)

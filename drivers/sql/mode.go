@@ -40,10 +40,9 @@ func (m ClaimMode) String() string {
 // chooser chooses between the modes. What it remembers is a guess that costs a
 // statement when it is wrong, so it is small, forgets, and locks nothing.
 type chooser struct {
-	threshold int64 // percent
-	seed      maphash.Seed
-	share     atomic.Int64 // moving average of duplicates, in 1/scale percent
-	lately    [1024]atomic.Uint64
+	seed   maphash.Seed
+	share  atomic.Int64 // moving average of duplicates, in 1/scale percent
+	lately [1024]atomic.Uint64
 }
 
 const (
@@ -51,19 +50,18 @@ const (
 	decay = 32 // about how many claims the average looks back on
 )
 
-func newChooser(threshold int64) *chooser {
-	return &chooser{threshold: threshold, seed: maphash.MakeSeed()}
-}
+func newChooser() *chooser { return &chooser{seed: maphash.MakeSeed()} }
 
 func (c *chooser) slot(k driver.Key) (h uint64, slot *atomic.Uint64) {
 	h = maphash.Comparable(c.seed, k)
 	return h, &c.lately[h%uint64(len(c.lately))]
 }
 
-// readFirst reports whether a claim of k had better look first.
-func (c *chooser) readFirst(k driver.Key) bool {
+// readFirst reports whether a claim of k had better look first, if that pays
+// for itself from a share of duplicates on, in percent.
+func (c *chooser) readFirst(k driver.Key, threshold int64) bool {
 	h, slot := c.slot(k)
-	return slot.Load() == h || c.share.Load() >= c.threshold*scale
+	return slot.Load() == h || c.share.Load() >= threshold*scale
 }
 
 // saw notes how a claim of k ended. Two that note at once may lose one note.

@@ -24,7 +24,7 @@ var postgres = dialect{
 	numbered:   "$",
 	maxOutcome: 1<<30 - 1<<20, // a field has at most 1 GB: https://www.postgresql.org/docs/current/limits.html
 	tells:      true,
-	leases:     ClaimFirst,
+	leases:     Auto,
 	duplicates: 50,
 	lock:       lockNumber,
 	lockLasts:  true,

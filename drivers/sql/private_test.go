@@ -102,7 +102,7 @@ func (p *private) kill() {
 	must(p.t, err)
 	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	must(p.t, syscall.Kill(pid, syscall.SIGKILL))
-	for _, child := range strings.FieldsSeq(string(list)) {
+	for child := range strings.FieldsSeq(string(list)) {
 		if n, err := strconv.Atoi(child); err == nil {
 			_ = syscall.Kill(n, syscall.SIGKILL)
 		}

@@ -68,12 +68,18 @@ func (s *Store) isMariaDB() bool {
 	return !s.config.said && f != nil && f.mariaDB
 }
 
-// leases is how a lease is claimed unless the user has said.
-func (s *Store) leases() ClaimMode {
-	if s.isMariaDB() {
-		return ClaimFirst
+// toldShare is the share of duplicates from which leases read first where the
+// claim answers a duplicate in one round trip as well, only at more work for
+// the server than a read: a new key that is read first costs a round trip more.
+const toldShare = 80
+
+// leaseDuplicates is the share of duplicates, in percent, from which reading
+// first is cheaper for a lease.
+func (s *Store) leaseDuplicates() int64 {
+	if s.dialect.tells || s.isMariaDB() {
+		return toldShare
 	}
-	return s.dialect.leases
+	return s.dialect.duplicates
 }
 
 // maxOutcome is how many bytes an outcome may have.

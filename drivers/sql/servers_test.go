@@ -36,8 +36,11 @@ var servers = map[string]server{
 	"postgres/serializable":    {backend: testenv.Postgres, driver: "postgres", opts: isolation(sql.LevelSerializable)},
 	"postgres/binary":          {backend: testenv.Postgres, driver: "postgres", params: "&binary_parameters=yes&timezone=Asia/Tokyo"},
 	"postgres/pgx":             {backend: testenv.Postgres, driver: "pgx"},
-	"postgres/unprepared": {
-		backend: testenv.Postgres, driver: "pgx", opts: []idemsql.Option{idemsql.WithoutPreparedStatements()},
+	"postgres/unprepared": { // S17: as through a pooler in transaction mode
+		backend: testenv.Postgres, driver: "pgx", opts: unprepared, params: "&default_query_exec_mode=exec",
+	},
+	"postgres/unprepared pq": {
+		backend: testenv.Postgres, driver: "postgres", opts: unprepared, params: "&binary_parameters=yes",
 	},
 	"mysql":                {backend: testenv.MySQL, driver: "mysql"},
 	"mysql/read committed": {backend: testenv.MySQL, driver: "mysql", opts: isolation(sql.LevelReadCommitted)},
@@ -49,6 +52,8 @@ var servers = map[string]server{
 	"mariadb":            {backend: testenv.MariaDB, driver: "mysql", opts: []idemsql.Option{idemsql.WithDialect(idemsql.MariaDB)}},
 	"mariadb/as mysql":   {backend: testenv.MariaDB, driver: "mysql", params: "&clientFoundRows=true"},
 }
+
+var unprepared = []idemsql.Option{idemsql.WithoutPreparedStatements()}
 
 func isolation(level sql.IsolationLevel) []idemsql.Option {
 	return []idemsql.Option{idemsql.WithTxOptions(sql.TxOptions{Isolation: level})}

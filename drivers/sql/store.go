@@ -76,7 +76,7 @@ func New[T DB](db T, opts ...Option) (*Store, error) {
 	if pooled.DriverName() == "" {
 		pooled = sqlx.NewDb(pooled.DB, d.name) // so that sqlx knows the placeholders of the user's named queries
 	}
-	s := &Store{pool: pool{db: pooled}, dialect: d, config: c, chooser: newChooser(d.duplicates)}
+	s := &Store{pool: pool{db: pooled}, dialect: d, config: c, chooser: newChooser()}
 	s.renewals = &s.pool
 	if c.heartbeat != nil {
 		s.renewals = &pool{db: c.heartbeat}

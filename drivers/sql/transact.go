@@ -59,7 +59,7 @@ func (s *Store) Transact(
 
 func (s *Store) readFirst(k driver.Key) bool {
 	if s.config.mode == Auto {
-		return s.chooser.readFirst(k)
+		return s.chooser.readFirst(k, s.dialect.duplicates)
 	}
 	return s.config.mode == ReadFirst
 }
