@@ -164,7 +164,7 @@ func oneOfManyRuns(s *suite) {
 }
 
 func inProgressIsTold(s *suite) {
-	const ttl = 1500 * time.Millisecond
+	ttl := s.life()
 	op := s.operation(s.d, idem.AtLeastOnce, idem.WithLeaseTTL(ttl))
 	other := s.operation(s.peer(), idem.AtLeastOnce, idem.WithLeaseTTL(ttl))
 	res, err := s.call(op, func(context.Context) (string, error) {
@@ -187,7 +187,7 @@ func mismatchIsRefused(s *suite) {
 	op := s.operation(s.d, idem.AtLeastOnce)
 	s.abandons(idem.AtLeastOnce, mine)
 	s.denies(op, idem.ErrMismatch, others)
-	s.pass(s.short())
+	s.pass(s.life())
 	s.denies(op, idem.ErrMismatch, others)
 	s.runs(op, mine)
 	s.denies(op, idem.ErrMismatch, others)

@@ -51,7 +51,7 @@ func (dead) Release(context.Context, driver.ReleaseParams) (driver.ReleaseResult
 
 // abandons runs the key in a process that dies with a short lease.
 func (s *suite) abandons(g idem.Guarantee, opts ...idem.ExecuteOption) idem.Result[string] {
-	op := s.operation(dead{s.d}, g, idem.WithLeaseTTL(s.short()), idem.WithMaxLease(s.short()))
+	op := s.operation(dead{s.d}, g, idem.WithLeaseTTL(s.life()), idem.WithMaxLease(s.life()))
 	res, err := s.call(op, returns("lost"), opts...)
 	if err != nil || res.Recorded {
 		s.Errorf("the owner that dies: recorded %v, %v", res.Recorded, err)
@@ -61,7 +61,7 @@ func (s *suite) abandons(g idem.Guarantee, opts ...idem.ExecuteOption) idem.Resu
 
 func deadOwnerIsTakenOver(s *suite) {
 	before := s.abandons(idem.AtLeastOnce)
-	s.pass(s.short())
+	s.pass(s.life())
 	op := s.operation(s.peer(), idem.AtLeastOnce)
 	if res := s.runs(op); res.Attempt != 2 || res.Fence <= before.Fence {
 		s.Errorf("attempt %d, fence %d; want 2, above %d", res.Attempt, res.Fence, before.Fence)
@@ -71,7 +71,7 @@ func deadOwnerIsTakenOver(s *suite) {
 
 func deadGuardNeverRuns(s *suite) {
 	s.abandons(idem.AtMostOnce)
-	s.pass(s.short())
+	s.pass(s.life())
 	for _, d := range s.handles(2) {
 		if e := s.denies(s.operation(d, idem.AtMostOnce), idem.ErrOutcomeUnknown); !e.Final {
 			s.Errorf("the answer is not final")
@@ -82,7 +82,7 @@ func deadGuardNeverRuns(s *suite) {
 func heldKeyNeverRuns(s *suite) {
 	hold := idem.WithFailurePolicy(idem.PolicyHold)
 	s.abandons(idem.AtLeastOnce, hold)
-	s.pass(s.short())
+	s.pass(s.life())
 	s.denies(s.operation(s.peer(), idem.AtLeastOnce), idem.ErrOutcomeUnknown)
 
 	op := s.operation(s.d, idem.AtLeastOnce, hold)
@@ -96,7 +96,7 @@ func heldKeyNeverRuns(s *suite) {
 
 func operatorSettles(s *suite) {
 	s.abandons(idem.AtMostOnce)
-	s.pass(s.short())
+	s.pass(s.life())
 	op := s.operation(s.d, idem.AtMostOnce)
 	rec, ok, err := op.Inspect(s.ctx, number)
 	if err != nil || !ok || rec.State != driver.StateUncertain {
@@ -119,7 +119,7 @@ func operatorSettles(s *suite) {
 
 func reconcilingSettles(s *suite) {
 	s.abandons(idem.AtMostOnce)
-	s.pass(s.short())
+	s.pass(s.life())
 	var asked atomic.Int32
 	ask := idem.WithReconcile(func(context.Context, string) (idem.Outcome, error) {
 		asked.Add(1)
