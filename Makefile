@@ -23,7 +23,7 @@ help: ## List the targets
 .PHONY: test
 test: services-up ## Run every module's tests with the race detector, against all servers
 	@environment=$$(scripts/services env); eval "$$environment"; \
-	scripts/each-module go test -race -count=1 -timeout=15m $(ARGS) ./...
+	scripts/each-module go test -race -count=1 -p=1 -timeout=40m $(ARGS) ./...
 
 .PHONY: test-short
 test-short: ## Run what needs no server, without the race detector: seconds, for while you type

@@ -150,7 +150,7 @@ func TestEffectsWhileTheServerIsKilled(t *testing.T) {
 			must(t, err)
 			t.Cleanup(client.Close)
 			s := setupOn(t, client)
-			op, err := idem.NewOperation("payments", s.Store, g, idem.WithLeaseTTL(500*time.Millisecond), idem.WithWait(5*time.Second))
+			op, err := idem.NewOperation("payments", s.Store, g, idem.WithLeaseTTL(2*time.Second), idem.WithWait(10*time.Second))
 			must(t, err)
 			book := load{callers: 16, op: op, disturb: func() {
 				for range 3 * size() {

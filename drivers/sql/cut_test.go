@@ -87,7 +87,7 @@ func (c *cutting) operation(t *testing.T, b *bundle) *idem.Operation {
 	t.Helper()
 	var opts []idem.OperationOption
 	if c.guarantee != idem.ExactlyOnce {
-		opts = append(opts, idem.WithLeaseTTL(time.Second))
+		opts = append(opts, idem.WithLeaseTTL(5*time.Second))
 	}
 	op, err := idem.NewOperation("cuts", b.Store, c.guarantee, opts...)
 	must(t, err)

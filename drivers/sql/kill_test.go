@@ -32,7 +32,7 @@ const (
 	killEnv = "IDEMSQL_TEST_KILL"
 	// killsEnv is how many processes are killed for each guarantee.
 	killsEnv  = "IDEM_TEST_KILLS"
-	killLease = 2 * time.Second
+	killLease = 5 * time.Second
 )
 
 // killSpec is what a process that is to be killed runs.

@@ -158,7 +158,7 @@ func serverKilled(t *testing.T, p *private, b *bundle) {
 		o := &outage{bundle: b, guarantee: g, n: n, told: make([]atomic.Bool, n)}
 		var opts []idem.OperationOption
 		if g == idem.AtMostOnce {
-			opts = append(opts, idem.WithLeaseTTL(2*time.Second))
+			opts = append(opts, idem.WithLeaseTTL(6*time.Second))
 		}
 		var err error
 		o.op, err = idem.NewOperation("outage", b.Store, g, opts...)

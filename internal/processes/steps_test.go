@@ -14,7 +14,7 @@ import (
 )
 
 // lease is how long a dead process holds its key.
-const lease = 2 * time.Second
+const lease = 5 * time.Second
 
 func trips(d driver.Driver) (*idem.Operation, error) {
 	return idem.NewOperation("trips", d, idem.AtLeastOnce, idem.WithLeaseTTL(lease), idem.WithWait(5*lease))
