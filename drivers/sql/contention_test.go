@@ -23,6 +23,9 @@ import (
 // contendEnv makes the test binary a process that contends for keys.
 const contendEnv = "IDEMSQL_TEST_CONTEND"
 
+// keysEnv is how many keys they contend for, instead of 100.
+const keysEnv = "IDEM_TEST_KEYS"
+
 // contenders is how many processes contend.
 const contenders = 4
 
@@ -103,7 +106,7 @@ func (c contendSpec) contend(op *idem.Operation, db *sqlx.DB) (report contendRep
 	return report
 }
 
-// TestContention has four processes contend: on one key, and on a thousand.
+// TestContention has four processes contend: on one key, and on many.
 // Each function runs once, and nobody meets another error than that a key is in flight.
 func TestContention(t *testing.T) {
 	t.Parallel()
@@ -111,14 +114,11 @@ func TestContention(t *testing.T) {
 		t.Helper()
 		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.ExactlyOnce} {
 			for what, c := range map[string]contendSpec{
-				"one key":       {Goroutines: 50, Keys: 1},
-				"thousand keys": {Goroutines: 16, Keys: 1000},
+				"one key":   {Goroutines: 50, Keys: 1},
+				"many keys": {Goroutines: 16, Keys: number(t, keysEnv, 100)},
 			} {
 				for _, takeover := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%v/%s/takeover %v", g, what, takeover), func(t *testing.T) {
-						if testing.Short() && c.Keys > 1 {
-							t.Skip("it takes seconds")
-						}
 						b := s.open(t)
 						c.Driver, c.DSN, c.Table, c.Guarantee = s.driver, b.path, b.table, g
 						if takeover {
@@ -130,6 +130,17 @@ func TestContention(t *testing.T) {
 			}
 		}
 	})
+}
+
+// number is n, or what the environment says.
+func number(t *testing.T, variable string, n int) int {
+	t.Helper()
+	if env := os.Getenv(variable); env != "" {
+		var err error
+		n, err = strconv.Atoi(env)
+		must(t, err)
+	}
+	return n
 }
 
 // lapse leaves keys whose owners are gone.

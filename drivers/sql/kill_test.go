@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +173,7 @@ func TestKilledProcessesKeepTheGuarantee(t *testing.T) {
 		t.Run(g.String(), func(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
-			killAll(t, s, killSpec{Path: s.path, Guarantee: g}, kills(t, 300))
+			killAll(t, s, killSpec{Path: s.path, Guarantee: g}, kills(t, 60))
 		})
 	}
 }
@@ -227,12 +226,7 @@ func kills(t *testing.T, n int) int {
 	if testing.Short() {
 		n = min(n, 30)
 	}
-	if env := os.Getenv(killsEnv); env != "" {
-		var err error
-		n, err = strconv.Atoi(env)
-		must(t, err)
-	}
-	return n
+	return number(t, killsEnv, n)
 }
 
 // run has a process killed at the n-th point of the key's call; 0: at none.

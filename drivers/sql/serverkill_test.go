@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,12 +147,7 @@ func largeOutcomes(t *testing.T, b *bundle) {
 // serverKilled kills the server in the middle of operations, and starts it again.
 func serverKilled(t *testing.T, p *private, b *bundle) {
 	t.Helper()
-	n := 200
-	if env := os.Getenv(operationsEnv); env != "" {
-		var err error
-		n, err = strconv.Atoi(env)
-		must(t, err)
-	}
+	n := number(t, operationsEnv, 200)
 	for _, g := range []idem.Guarantee{idem.ExactlyOnce, idem.AtMostOnce} {
 		o := &outage{bundle: b, guarantee: g, n: n, told: make([]atomic.Bool, n)}
 		var opts []idem.OperationOption

@@ -2,8 +2,6 @@ package idemsql_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +11,7 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
-// expiredEnv is how many expired rows are swept, instead of 50,000.
+// expiredEnv is how many expired rows are swept, instead of 20,000.
 const expiredEnv = "IDEM_TEST_EXPIRED"
 
 // slack is what a time becomes on a machine that runs all tests at once, and
@@ -51,15 +49,7 @@ func TestParallelSweepers(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, s server) {
 		t.Helper()
-		n := 50_000
-		if testing.Short() {
-			n = 5000
-		}
-		if env := os.Getenv(expiredEnv); env != "" {
-			var err error
-			n, err = strconv.Atoi(env)
-			must(t, err)
-		}
+		n := number(t, expiredEnv, 20_000)
 		b := s.open(t)
 		b.lapsed(s, n)
 		kept := claimOf("kept")
