@@ -2,7 +2,6 @@ package idemhttp_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,9 +166,7 @@ var rules = map[string]func(t *testing.T, d driver.Driver, g idem.Guarantee, htt
 			<-r.Context().Done()
 			_, _ = io.WriteString(w, "done")
 		}
-		if _, err := s.try(ctx, request{key: "k"}); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		_, _ = s.try(ctx, request{key: "k"}) // it may be told of its own end, or still get the answer
 		<-returned
 		a := s.send(request{key: "k"})
 		for a.status == http.StatusConflict { // it is still being recorded
