@@ -80,7 +80,7 @@ func TestACancelledEffectLeavesNothingAndAHealthyConnection(t *testing.T) {
 	_, err := s.transact(ctx, claimOf("x"), func(ctx context.Context) error {
 		must(t, effect("x")(ctx))
 		tx, _ := idemsql.Tx(ctx)
-		time.AfterFunc(20*time.Millisecond, cancel)
+		time.AfterFunc(300*time.Millisecond, cancel) // when the statement has certainly begun
 		_, err := tx.ExecContext(ctx, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "+
 			"INSERT INTO effects SELECT 'x' FROM n")
 		return err
@@ -130,7 +130,7 @@ func TestAnInterruptedStatementThatFnHidesFailsTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := s.transact(ctx, claimOf("x"), func(ctx context.Context) error {
 		tx, _ := idemsql.Tx(ctx)
-		time.AfterFunc(20*time.Millisecond, cancel)
+		time.AfterFunc(300*time.Millisecond, cancel) // when the statement has certainly begun
 		_, err := tx.ExecContext(ctx, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "+
 			"INSERT INTO effects SELECT 'x' FROM n")
 		if err == nil {
