@@ -22,7 +22,7 @@ func TestVerifyFindsAPooler(t *testing.T) {
 	t.Parallel()
 	dsn := os.Getenv(poolerEnv)
 	if dsn == "" {
-		t.Skip(poolerEnv + " is not set")
+		t.Skip(poolerEnv + " is not set: it takes the URL of a PgBouncer in transaction mode")
 	}
 	for _, tc := range []struct {
 		driver, params string
