@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -85,7 +86,7 @@ func (h *heartbeat) renewTogether(renewing *lazyContext, others []*heartbeat) (d
 	res, err := h.c.op.batch.RenewBatch(renewing, p)
 	answer := func(i int) (driver.RenewResult, error) {
 		if err != nil || i >= len(res.Renewals) {
-			return driver.RenewResult{}, firstOf(err, driver.ErrUnknown)
+			return driver.RenewResult{}, cmp.Or(err, driver.ErrUnknown)
 		}
 		return res.Renewals[i].Result, res.Renewals[i].Err
 	}
@@ -109,13 +110,4 @@ func (h *heartbeat) alight(sent time.Time, answer func(int) (driver.RenewResult,
 		defer h.ticks.Done()
 		h.c.tell(h.c.run, *lost)
 	}
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,20 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/codec"
 	"github.com/idem-go/idem/driver"
 	idemmemory "github.com/idem-go/idem/drivers/memory"
-	idemsql "github.com/idem-go/idem/drivers/sql"
 )
 
 // declinedError is stored by its exported fields.
@@ -95,56 +89,6 @@ func TestTypedFailureReplaysAsWhatItWas(t *testing.T) { // CASES C9
 		if !errors.As(err, &replayed) || replayed.Name != "payment_declined" || replayed.Err == nil {
 			t.Fatalf("%#v", err)
 		}
-	}
-}
-
-const replayEnv = "IDEM_TEST_REPLAY"
-
-// replayProcess runs the key in a process of its own and says what it got.
-func replayProcess(path string) int {
-	db := sqlx.MustOpen("sqlite", idemsql.SQLiteDSN(path))
-	defer func() { _ = db.Close() }()
-	store, err := idemsql.New(db)
-	if err != nil {
-		return fail(err)
-	}
-	op, err := idem.NewOperation("payments", store, idem.AtLeastOnce, replayables()...)
-	if err != nil {
-		return fail(err)
-	}
-	err = idem.Do(context.Background(), "pay-42", func(context.Context) error { return errors.New("it ran again") }, idem.On(op))
-	if err := hasManyFailures(err); err != nil {
-		return fail(err)
-	}
-	return 0
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-func TestTypedFailureReplaysInAnotherProcess(t *testing.T) { // CASES C9
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "replay.db")
-	db := sqlx.MustOpen("sqlite", idemsql.SQLiteDSN(path))
-	t.Cleanup(func() { _ = db.Close() })
-	store, err := idemsql.New(db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	op := operationOn(t, store, idem.AtLeastOnce, replayables()...)
-	err = idem.Do(t.Context(), "pay-42", func(context.Context) error { return manyFailures() }, idem.On(op))
-	if err := hasManyFailures(err); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), replayEnv+"="+path)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
 	}
 }
 

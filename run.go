@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -152,11 +153,11 @@ func (c *call) conclude(err error, returned bool) transition {
 		if c.op.inner && c.omit {
 			return transition{release: true} // a step without its value is of no use
 		}
-		return transition{to: driver.StateCompleted, outcome: outcome, retention: firstPositive(retain, c.retention(false))}
+		return transition{to: driver.StateCompleted, outcome: outcome, retention: cmp.Or(retain, c.retention(false))}
 	case kind == KindDomain:
 		return transition{
 			to: driver.StateCompleted, failure: err, outcome: c.encode(err),
-			retention: firstPositive(retain, c.retention(true)),
+			retention: cmp.Or(retain, c.retention(true)),
 		}
 	case guard, c.over != 0, c.set.policy == PolicyHold && (err != nil || !returned):
 		return c.uncertain()
@@ -179,13 +180,4 @@ func (c *call) retention(failure bool) time.Duration {
 		return c.set.failureRetention
 	}
 	return c.set.retention
-}
-
-func firstPositive(ds ...time.Duration) time.Duration {
-	for _, d := range ds {
-		if d > 0 {
-			return d
-		}
-	}
-	return 0
 }

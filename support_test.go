@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"errors"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,12 +14,7 @@ import (
 	idemmemory "github.com/idem-go/idem/drivers/memory"
 )
 
-func TestMain(m *testing.M) {
-	if path := os.Getenv(replayEnv); path != "" {
-		os.Exit(replayProcess(path))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errDeclined = errors.New("declined")
 

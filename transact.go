@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -113,7 +114,7 @@ func (in *inbox) run(ctx context.Context, claim driver.ClaimResult) (driver.Comp
 		Token:     c.token,
 		To:        driver.StateCompleted,
 		Outcome:   in.outcome,
-		Retention: firstPositive(retain, c.set.retention),
+		Retention: cmp.Or(retain, c.set.retention),
 		Tombstone: c.op.tombstone,
 		Format:    recordFormat,
 	}, nil
