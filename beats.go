@@ -66,6 +66,9 @@ func (h *heartbeat) board(now time.Time) bool {
 		h.cuts && !now.Before(h.cut()) || h.next().After(now.Add(h.lease/batchShare)) {
 		return false
 	}
+	if h.cuts {
+		h.timer.Reset(time.Until(h.cut())) // whether the batch is answered or not
+	}
 	h.batched = true
 	return true
 }

@@ -21,12 +21,17 @@ type batching struct {
 	batches atomic.Int64
 	most    atomic.Int64
 	fail    atomic.Bool
+	hang    atomic.Bool
 	gone    string // the ID of a key whose claim is another's
 }
 
 func (b *batching) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driver.RenewBatchResult, error) {
 	b.batches.Add(1)
 	b.most.Store(max(b.most.Load(), int64(len(p.Renewals))))
+	if b.hang.Load() {
+		<-ctx.Done()
+		return driver.RenewBatchResult{}, ctx.Err()
+	}
 	if b.fail.Load() {
 		return driver.RenewBatchResult{}, errCut
 	}
@@ -120,6 +125,34 @@ func TestEachRunOfAFailedBatchIsCancelledInTime(t *testing.T) {
 				}, idem.On(op))
 			})
 		}
+		wg.Wait()
+	})
+}
+
+func TestRunIsCancelledInTimeThoughItsRenewalHangsInTheBatchOfALongerLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &batching{spy: newSpy(t)}
+		store.hang.Store(true)
+		op := operationOn(t, store, idem.AtLeastOnce, idem.WithLeaseTTL(time.Minute))
+		long := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = idem.Do(t.Context(), "long", func(context.Context) error { <-long; return nil }, idem.On(op))
+		})
+		time.Sleep(19750 * time.Millisecond) // both renewals are due just after 20 s
+		start := time.Now()
+		_ = idem.Do(t.Context(), "short", func(ctx context.Context) error {
+			<-ctx.Done()
+			if took := time.Since(start); !errors.Is(context.Cause(ctx), idem.ErrLeaseLost) || took >= time.Second {
+				t.Errorf("cancelled after %v by %v", took, context.Cause(ctx))
+			}
+			return ctx.Err()
+		}, idem.On(op), idem.WithLeaseTTL(time.Second))
+		if store.batches.Load() == 0 {
+			t.Error("the renewals did not go out together")
+		}
+		close(long)
 		wg.Wait()
 	})
 }
