@@ -29,6 +29,14 @@ test: services-up ## Run every module's tests with the race detector, against al
 test-short: ## Run what needs no server, without the race detector: seconds, for while you type
 	@IDEM_TEST_REQUIRE=sqlite scripts/each-module go test -short $(ARGS) ./...
 
+# One package after another, because they write one file.
+.PHONY: conformance
+conformance: services-up ## Run the conformance suite against all drivers, and write docs/conformance.md
+	@rm -f docs/conformance.md
+	@environment=$$(scripts/services env); eval "$$environment"; \
+	go test -race -count=1 -p=1 -timeout=40m -run='^(TestMemory|TestConformance.*)$$' $(ARGS) \
+		./conformance ./drivers/sql ./drivers/redis -conformance.report=$(CURDIR)/docs/conformance.md
+
 .PHONY: bench
 bench: services-up ## Run every module's benchmarks against all servers
 	@environment=$$(scripts/services env); eval "$$environment"; \

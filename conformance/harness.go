@@ -35,6 +35,15 @@ type Harness struct {
 	// nothing. The driver must not leave the process. Default: false.
 	Bubble bool
 
+	// Name heads the driver's column in the matrix that go test's flag
+	// -conformance.report writes. Runs with one name share a column, in which
+	// the worst of each case counts. Default: the test's name.
+	Name string
+	// Report is such a matrix, which the run then wants to say what it finds:
+	// a driver that keeps one in its repository sees when it is out of date.
+	// It needs a Name. Default: none.
+	Report string
+
 	// KnownFailures has a reason for each case that is known to fail, by name.
 	// These run all the same, and must fail.
 	KnownFailures map[string]string

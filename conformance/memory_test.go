@@ -25,10 +25,10 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	t.Run("in a bubble", func(t *testing.T) {
 		t.Parallel()
-		Run(t, Harness{Open: openMemory, Bubble: true})
+		Run(t, Harness{Open: openMemory, Bubble: true, Name: "Memory", Report: "../docs/conformance.md"})
 	})
 	t.Run("in real time", func(t *testing.T) {
 		t.Parallel()
-		Run(t, Harness{Open: openMemory})
+		Run(t, Harness{Open: openMemory, Name: "Memory"})
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/mutants.txt with what fails now")
+var update = flag.Bool("update", false, "rewrite testdata/mutants.txt with what fails now, and its list in docs")
 
 // mutantsFile has each mutant on a line, and under it, indented, exactly the
 // cases that must fail.
@@ -20,6 +20,7 @@ func TestMutants(t *testing.T) {
 	t.Parallel()
 	if *update {
 		updateMutants(t)
+		updateGuide(t)
 	}
 	table := readMutants(t)
 	for _, f := range allFaults() {

@@ -13,6 +13,7 @@ func Run(t *testing.T, h Harness) {
 	if err := h.check(); err != "" {
 		t.Fatal("conformance: " + err)
 	}
+	found := &findings{cells: make(column)}
 	cases := allCases()
 	for len(cases) > 0 {
 		group, _, _ := strings.Cut(cases[0].name, "/")
@@ -20,20 +21,23 @@ func Run(t *testing.T, h Harness) {
 		for n < len(cases) && strings.HasPrefix(cases[n].name, group+"/") {
 			n++
 		}
-		runGroup(t, h, group, cases[:n])
+		runGroup(t, h, group, cases[:n], found)
 		cases = cases[n:]
 	}
+	found.publish(t, h)
 }
 
 // runGroup runs cases side by side. The group waits for them, so that the
 // caller of [Run] can defer the end of what its harness uses.
-func runGroup(t *testing.T, h Harness, group string, cases []testCase) {
+func runGroup(t *testing.T, h Harness, group string, cases []testCase, found *findings) {
 	t.Helper()
 	t.Run(group, func(t *testing.T) {
 		for _, c := range cases {
 			t.Run(strings.TrimPrefix(c.name, group+"/"), func(t *testing.T) {
 				t.Parallel()
-				c.report(t, h.KnownFailures, c.execute(t, h))
+				r := c.execute(t, h)
+				found.add(c.name, c.cell(h.KnownFailures, r))
+				c.report(t, h.KnownFailures, r)
 			})
 		}
 	})
@@ -50,6 +54,9 @@ func (h Harness) check() string {
 	names := make(map[string]bool)
 	for _, c := range allCases() {
 		names[c.name] = true
+	}
+	if h.Report != "" && h.Name == "" {
+		return "Harness.Report needs a Name"
 	}
 	for name, reason := range h.KnownFailures {
 		if !names[name] {
@@ -76,7 +83,7 @@ func (c testCase) recorded(t *testing.T, h Harness) *recorder {
 	return record(t, func(r *recorder) {
 		s := newSuite(r, h)
 		if what := c.needs.missing(s); what != "" {
-			r.Skip("needs " + what)
+			r.Skip(needsWord + what)
 		}
 		c.run(s)
 	})

@@ -38,7 +38,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 func conform(t *testing.T, o rueidis.ClientOption) {
 	t.Helper()
 	h := &harness{first: dial(t, o), second: dial(t, o)}
-	conformance.Run(t, conformance.Harness{Open: h.open, Peer: h.peer})
+	conformance.Run(t, conformance.Harness{Open: h.open, Peer: h.peer, Name: "Redis", Report: "../../docs/conformance.md"})
 }
 
 // harness opens stores on one of two clients.

@@ -53,6 +53,14 @@ var servers = map[string]server{
 	"mariadb/as mysql":   {backend: testenv.MariaDB, driver: "mysql", params: "&clientFoundRows=true"},
 }
 
+// column is the server's in the matrix.
+func (s server) column() string {
+	return map[string]string{
+		"postgres postgres": "PostgreSQL (pq)", "postgres pgx": "PostgreSQL (pgx)",
+		"mysql mysql": "MySQL", "mariadb mysql": "MariaDB",
+	}[string(s.backend)+" "+s.driver]
+}
+
 var unprepared = []idemsql.Option{idemsql.WithoutPreparedStatements()}
 
 func isolation(level sql.IsolationLevel) []idemsql.Option {
@@ -118,6 +126,7 @@ func TestConformanceOnServers(t *testing.T) {
 				return of(d), nil
 			}
 			conformance.Run(t, conformance.Harness{
+				Name: s.column(), Report: matrix,
 				Open: func(t testing.TB) driver.Driver { t.Helper(); return keep(s.open(t)) },
 				Peer: func(t testing.TB, d driver.Driver) driver.Driver {
 					t.Helper()

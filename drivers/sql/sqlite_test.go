@@ -10,6 +10,9 @@ import (
 	"github.com/idem-go/idem/driver"
 )
 
+// matrix says what the suite finds.
+const matrix = "../../docs/conformance.md"
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	var bundles sync.Map // by driver
@@ -22,6 +25,7 @@ func TestConformance(t *testing.T) {
 		return b.(*bundle)
 	}
 	conformance.Run(t, conformance.Harness{
+		Name: "SQLite", Report: matrix,
 		Open: func(t testing.TB) driver.Driver {
 			t.Helper()
 			return open(setup(t))
