@@ -19,6 +19,6 @@
 //	it is in progress elsewhere                         Retry, after the lease's rest
 //	the store cannot be asked or read                   Retry
 //	a guard's key was used before, the outcome unknown  Ack
-//	the outcome has expired or could not be kept        Ack
+//	the outcome has expired or could not be kept        Ack; DeadLetter if a [Processor]'s result was not kept
 //	no key, or the key was used for another message     DeadLetter
 package idemqueue

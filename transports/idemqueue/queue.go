@@ -63,25 +63,58 @@ func Handler[M any](
 	op *idem.Operation, key idem.KeyFunc[M], fn func(context.Context, M) error, opts ...idem.WrapOption,
 ) (func(context.Context, M) Decision, error) {
 	if fn == nil {
-		return nil, errors.New("idemqueue: the handler is nil")
+		return nil, errNoHandler
 	}
+	handle, err := process(op, key, func(ctx context.Context, m M) (struct{}, error) { return struct{}{}, fn(ctx, m) }, Ack, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, m M) Decision {
+		_, d := handle(ctx, m)
+		return d
+	}, nil
+}
+
+// Processor is [Handler] for a function with a result, such as the messages
+// that it wants to have published. A duplicate of a finished message has the same
+// result: a consumer that died before it published them does so then. Where
+// the result could not be kept, the decision is DeadLetter: nobody knows whether it was used.
+func Processor[M, Out any](
+	op *idem.Operation, key idem.KeyFunc[M], fn func(context.Context, M) (Out, error), opts ...idem.WrapOption,
+) (func(context.Context, M) (Out, Decision), error) {
+	if fn == nil {
+		return nil, errNoHandler
+	}
+	return process(op, key, fn, DeadLetter, opts)
+}
+
+var errNoHandler = &idem.Error{Reason: idem.ErrConfig, Detail: "idemqueue: the handler is nil"}
+
+// process makes a handler. omitted is what to do where the result was not kept.
+func process[M, Out any](
+	op *idem.Operation, key idem.KeyFunc[M], fn func(context.Context, M) (Out, error), omitted Action, opts []idem.WrapOption,
+) (func(context.Context, M) (Out, Decision), error) {
 	if op != nil && op.Guarantee() == idem.AtLeastOnce {
 		opts = append([]idem.WrapOption{idem.WithFailurePolicy(idem.PolicyRelease)}, opts...)
 	}
 	type ran struct{ failure error }
 	type runKey struct{}
-	wrapped, err := idem.Wrap(op, key, func(ctx context.Context, m M) (struct{}, error) {
-		err := fn(ctx, m)
+	wrapped, err := idem.Wrap(op, key, func(ctx context.Context, m M) (Out, error) {
+		out, err := fn(ctx, m)
 		ctx.Value(runKey{}).(*ran).failure = err //nolint:forcetypeassert // it is there: see below
-		return struct{}{}, err
+		return out, err
 	}, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, m M) Decision {
+	return func(ctx context.Context, m M) (Out, Decision) {
 		r := new(ran)
-		_, err := wrapped(context.WithValue(ctx, runKey{}, r), m)
-		return decide(op.Guarantee(), err, r.failure)
+		out, err := wrapped(context.WithValue(ctx, runKey{}, r), m)
+		d := decide(op.Guarantee(), err, r.failure)
+		if d.Action == Ack && errors.Is(err, idem.ErrResultOmitted) {
+			d.Action = omitted
+		}
+		return out, d
 	}, nil
 }
 

@@ -151,6 +151,30 @@ func TestStoredFailureIsDeadIfThePolicyKeepsIt(t *testing.T) {
 	c.wants(t, message{Header: "k"}, idemqueue.DeadLetter, 1)
 }
 
+func TestDuplicateOfAFinishedMessageHasItsResult(t *testing.T) {
+	t.Parallel()
+	op, err := idem.NewOperation("orders", memory(t), idem.AtLeastOnce, idem.WithMaxResultSize(100))
+	must(t, err)
+	runs := 0
+	handle, err := idemqueue.Processor(op, keyOf, func(_ context.Context, m message) ([]string, error) {
+		runs++
+		return []string{strings.Repeat("x", m.Cents)}, nil
+	})
+	must(t, err)
+	for range 2 {
+		if out, d := handle(t.Context(), message{Header: "small", Cents: 5}); d.Action != idemqueue.Ack || len(out) != 1 || out[0] != "xxxxx" || runs != 1 {
+			t.Error(out, d, runs)
+		}
+	}
+	if _, d := handle(t.Context(), message{Header: "large", Cents: 500}); d.Action != idemqueue.Ack {
+		t.Error(d)
+	}
+	out, d := handle(t.Context(), message{Header: "large", Cents: 500})
+	if d.Action != idemqueue.DeadLetter || !errors.Is(d.Err, idem.ErrResultOmitted) || out != nil || runs != 2 {
+		t.Error(out, d, runs)
+	}
+}
+
 type down struct{ driver.Driver }
 
 func (down) Claim(context.Context, driver.ClaimParams) (driver.ClaimResult, error) {
@@ -187,6 +211,8 @@ func TestWrongHandlerIsRefused(t *testing.T) {
 	fn := func(context.Context, message) error { return nil }
 	for says, err := range map[string]error{
 		"the handler is nil":   second(idemqueue.Handler[message](op, keyOf, nil)),
+		"handler is nil":       second(idemqueue.Processor[message, int](op, keyOf, nil)),
+		"unsupported type":     second(idemqueue.Processor(op, keyOf, func(context.Context, message) (chan int, error) { return make(chan int), nil })),
 		"the operation is nil": second(idemqueue.Handler(nil, keyOf, fn)),
 		"use KeyPath":          second(idemqueue.Handler(op, nil, fn)),
 	} {
