@@ -37,6 +37,13 @@ conformance: services-up ## Run the conformance suite against all drivers, and w
 	go test -race -count=1 -p=1 -timeout=40m -run='^(TestMemory|TestConformance.*)$$' $(ARGS) \
 		./conformance ./drivers/sql ./drivers/redis -conformance.report=$(CURDIR)/docs/conformance.md
 
+# Any length: make soak SOAK=30m ARGS='-seed=7'
+SOAK ?= 10m
+.PHONY: soak
+soak: services-up ## Run all drivers under faults for ten minutes, and count what happens (SOAK=30m)
+	@environment=$$(scripts/services env); eval "$$environment"; \
+	cd internal/soak && go run -race . -for=$(SOAK) $(ARGS)
+
 .PHONY: bench
 bench: services-up ## Run every module's benchmarks against all servers
 	@environment=$$(scripts/services env); eval "$$environment"; \
