@@ -13,7 +13,7 @@ BENCH ?= .
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(CURDIR)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-export IDEM_TEST_REQUIRE ?= sqlite,postgres,mysql,mariadb,redis,redis-cluster,redis-sentinel
+export IDEM_TEST_REQUIRE ?= sqlite,postgres,mysql,mariadb,redis,redis-cluster,redis-sentinel,rabbitmq
 
 .PHONY: help
 help: ## List the targets
@@ -66,7 +66,7 @@ lint-mod:
 .PHONY: lint-scripts
 lint-scripts:
 	@if command -v shellcheck >/dev/null; then \
-		shellcheck --external-sources --check-sourced scripts/services scripts/each-module model/run.sh .ci/run; \
+		shellcheck --external-sources --check-sourced scripts/services scripts/services.d/rabbitmq scripts/each-module model/run.sh .ci/run; \
 	else \
 		echo "shellcheck is not installed: the scripts are not checked" >&2; \
 	fi

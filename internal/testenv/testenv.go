@@ -27,11 +27,12 @@ const (
 
 	RedisCluster  Name = "redis-cluster"  // IDEM_TEST_REDIS_CLUSTER, host:port of some nodes, with commas
 	RedisSentinel Name = "redis-sentinel" // IDEM_TEST_REDIS_SENTINEL, likewise of the sentinels of "idem"
+	RabbitMQ      Name = "rabbitmq"       // IDEM_TEST_RABBITMQ, an amqp:// URL
 )
 
 const requireVariable = "IDEM_TEST_REQUIRE"
 
-var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis, RedisCluster, RedisSentinel}
+var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis, RedisCluster, RedisSentinel, RabbitMQ}
 
 // Backend returns where the named backend is. If it is nowhere, the test is skipped, or fails if the backend is
 // required. Tests of several packages use a server at the same time: they have to keep to names of their own in it.
