@@ -41,8 +41,11 @@ var rules = map[string]rule{
 	"drivers/redis":    {own: []string{"driver", "internal"}, modules: []string{"github.com/redis/rueidis", "golang.org/x/sys"}},
 	"drivers/sql":      {own: []string{"driver", "internal"}, modules: []string{"github.com/jmoiron/sqlx"}, std: []string{"database/sql"}},
 	"transports":       {own: []string{".", "codec", "driver", "internal"}, modules: msgpack, std: []string{"net/http"}},
-	"conformance":      {own: []string{".", "codec", "driver", "internal"}, modules: msgpack, std: []string{"testing"}},
-	"examples":         {own: []string{".", "codec", "driver", "drivers", "transports", "internal"}, modules: []string{""}, std: forbidden},
+	"transports/idemhttp/internal/rules": {
+		own: []string{".", "codec", "driver", "internal", "transports"}, modules: msgpack, std: []string{"net/http", "testing"},
+	},
+	"conformance": {own: []string{".", "codec", "driver", "internal"}, modules: msgpack, std: []string{"testing"}},
+	"examples":    {own: []string{".", "codec", "driver", "drivers", "transports", "internal"}, modules: []string{""}, std: forbidden},
 
 	// Faults wrap a driver in a running program too.
 	"conformance/faults": {own: []string{"driver", "internal"}},
@@ -53,7 +56,7 @@ var rules = map[string]rule{
 var forbidden = []string{"database/sql", "net/http", "testing"}
 
 // testOnly packages may be in the dependencies of tests alone, whatever the rules say.
-var testOnly = []string{"internal/testenv"}
+var testOnly = []string{"internal/testenv", "transports/idemhttp/internal/rules"}
 
 func TestDependencies(t *testing.T) {
 	t.Parallel()

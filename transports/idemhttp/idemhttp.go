@@ -61,30 +61,34 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.next.ServeHTTP(w, r)
 		return
 	}
-	body, err := m.readBody(r)
-	if err != nil {
-		m.refuseBody(w, r, err)
+	if m.key != nil && !m.buffer(w, r) { // it may look into the body
 		return
 	}
-	rewind(r, body)
 	key, ok := m.keyOf(w, r)
 	if !ok {
 		return
 	}
-	rewind(r, body)
+	rewind(r)
 	if key == "" {
 		m.next.ServeHTTP(w, r)
 		return
 	}
-	opts, ok := m.options(w, r, body)
+	if !m.buffer(w, r) {
+		return
+	}
+	opts, ok := m.options(w, r)
 	if !ok {
 		return
 	}
-	m.run(w, r, key, body, opts)
+	m.run(w, r, key, opts)
 }
 
-func (m *middleware) refuseBody(w http.ResponseWriter, r *http.Request, err error) {
+// buffer makes the body one that can be read again, or has answered.
+func (m *middleware) buffer(w http.ResponseWriter, r *http.Request) bool {
+	err := m.readBody(r)
 	switch {
+	case err == nil:
+		return true
 	case errors.Is(err, errTooLarge):
 		m.problem(w, http.StatusRequestEntityTooLarge, "body_too_large", "", 0)
 	case errors.Is(err, errConsumed):
@@ -93,6 +97,7 @@ func (m *middleware) refuseBody(w http.ResponseWriter, r *http.Request, err erro
 	default:
 		panic(http.ErrAbortHandler) // the client is gone in the middle of its request
 	}
+	return false
 }
 
 // keyOf returns the request's key, "" if it may pass without; else it has answered.
@@ -127,7 +132,7 @@ func isAnyOf(err error, targets ...error) bool {
 }
 
 // options returns the options of the call, or has answered.
-func (m *middleware) options(w http.ResponseWriter, r *http.Request, body []byte) ([]idem.ExecuteOption, bool) {
+func (m *middleware) options(w http.ResponseWriter, r *http.Request) ([]idem.ExecuteOption, bool) {
 	opts := []idem.ExecuteOption{idem.On(m.op), idem.WithScope(route(r))}
 	if m.principal != nil {
 		principal, err := m.principal(r)
@@ -137,7 +142,7 @@ func (m *middleware) options(w http.ResponseWriter, r *http.Request, body []byte
 		}
 		opts = append(opts, idem.WithScope(principal))
 	}
-	fingerprint, err := m.fingerprint(r, body)
+	fingerprint, err := m.fingerprint(r, bodyOf(r))
 	if err != nil {
 		m.logger.ErrorContext(r.Context(), "idemhttp: no fingerprint", "error", err)
 		m.problem(w, http.StatusInternalServerError, "misconfigured", "", 0)
@@ -150,7 +155,7 @@ func (m *middleware) options(w http.ResponseWriter, r *http.Request, body []byte
 }
 
 // run runs the handler under the key, or answers without it.
-func (m *middleware) run(w http.ResponseWriter, r *http.Request, key string, body []byte, opts []idem.ExecuteOption) {
+func (m *middleware) run(w http.ResponseWriter, r *http.Request, key string, opts []idem.ExecuteOption) {
 	echo := func() { w.Header().Set(m.keyHeader, r.Header.Get(m.keyHeader)) }
 	if m.key != nil {
 		echo = func() {}
@@ -159,7 +164,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, key string, bod
 	res, err := idem.ExecuteResult(r.Context(), key, func(ctx context.Context) (Response, error) {
 		rec = newRecorder(w, m.maxResponse, m.op.Guarantee() == idem.ExactlyOnce, echo)
 		run := r.WithContext(contextWithRenderer(ctx, &m.config))
-		rewind(run, body)
+		rewind(run)
 		m.next.ServeHTTP(rec, run)
 		rec.implyStatus(nil)
 		return m.conclude(ctx, rec)

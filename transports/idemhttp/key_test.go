@@ -1,7 +1,6 @@
 package idemhttp_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,17 +9,9 @@ import (
 	"testing"
 
 	"github.com/idem-go/idem"
-	"github.com/idem-go/idem/driver"
-	idemmemory "github.com/idem-go/idem/drivers/memory"
 	"github.com/idem-go/idem/transports/idemhttp"
+	"github.com/idem-go/idem/transports/idemhttp/internal/rules"
 )
-
-func memory(t *testing.T) driver.Driver {
-	t.Helper()
-	s, err := idemmemory.New()
-	must(t, err)
-	return s
-}
 
 // local calls a protected handler without a socket, with exactly the header lines that are given.
 func local(t *testing.T, opts ...idemhttp.Option) (call func(lines ...string) *httptest.ResponseRecorder, runs *int) {
@@ -126,18 +117,18 @@ func TestKeyFromElsewhere(t *testing.T) {
 
 func TestBodyIsTheFingerprintToItsLastByte(t *testing.T) {
 	t.Parallel()
-	s := serve(t, memory(t), idem.AtLeastOnce, false, idemhttp.WithMaxBody(3<<20))
-	s.handler = func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
+	s := onMemory.Serve(t, idemhttp.WithMaxBody(3<<20))
+	s.Handler = func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
 	long := strings.Repeat("x", 1<<20)
 	octets := http.Header{"Content-Type": {"application/octet-stream"}}
-	s.send(request{key: "k", body: long + "a", header: octets})
-	s.send(request{key: "k", body: long + "b", header: octets}).wantProblem(t, http.StatusUnprocessableEntity, "key_reused")
-	s.send(request{key: "k2", body: strings.Repeat(long, 3) + "x"}).wantProblem(t, http.StatusRequestEntityTooLarge, "body_too_large")
-	s.send(request{key: "k3", body: `{"a":1,"a":2}`})
-	s.send(request{key: "k3", body: `{"a":2,"a":1}`}).wantProblem(t, http.StatusUnprocessableEntity, "key_reused")
+	s.Send(rules.Request{Key: "k", Body: long + "a", Header: octets})
+	s.Send(rules.Request{Key: "k", Body: long + "b", Header: octets}).WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
+	s.Send(rules.Request{Key: "k2", Body: strings.Repeat(long, 3) + "x"}).WantProblem(t, http.StatusRequestEntityTooLarge, "body_too_large")
+	s.Send(rules.Request{Key: "k3", Body: `{"a":1,"a":2}`})
+	s.Send(rules.Request{Key: "k3", Body: `{"a":2,"a":1}`}).WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
 	gzipped := http.Header{"Content-Encoding": {"gzip"}}
-	s.send(request{key: "k4", body: "\x1f\x8b{}", header: gzipped})
-	s.send(request{key: "k4", body: "\x1f\x8b{ }", header: gzipped}).wantProblem(t, http.StatusUnprocessableEntity, "key_reused")
+	s.Send(rules.Request{Key: "k4", Body: "\x1f\x8b{}", Header: gzipped})
+	s.Send(rules.Request{Key: "k4", Body: "\x1f\x8b{ }", Header: gzipped}).WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
 }
 
 func TestBodyReadBeforeIsStillTheFingerprint(t *testing.T) { // CASES H7
@@ -168,19 +159,32 @@ func TestBodyReadBeforeIsStillTheFingerprint(t *testing.T) { // CASES H7
 	}
 }
 
-func TestStoreThatIsDownIsAnsweredAndTheHandlerDoesNotRun(t *testing.T) { // CASES H9
+func TestRouteIsThePatternInsideAMuxAndThePathOutside(t *testing.T) {
 	t.Parallel()
-	s := serve(t, &down{memory(t)}, idem.AtLeastOnce, false)
-	s.handler = func(http.ResponseWriter, *http.Request) {}
-	a := s.send(request{key: "k"})
-	a.wantProblem(t, http.StatusServiceUnavailable, "store_unavailable")
-	if s.runs.Load() != 0 || a.header.Get("Retry-After") != "1" || strings.Contains(a.body, "secret") {
-		t.Errorf("%d runs, %+v", s.runs.Load(), a)
+	for name, row := range map[string]struct {
+		build func(protect rules.Middleware, fn http.Handler) http.Handler
+		other int // the status of the key on another path of the pattern
+	}{
+		"inside": {func(protect rules.Middleware, fn http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("POST /payments/{id}", protect(fn))
+			return mux
+		}, http.StatusUnprocessableEntity},
+		"outside": {func(protect rules.Middleware, fn http.Handler) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("POST /payments/{id}", fn)
+			return protect(mux)
+		}, http.StatusOK},
+	} {
+		s := onMemory
+		s.Build = row.build
+		v := s.Serve(t)
+		v.Handler = func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.PathValue("id")) }
+		if a := v.Send(rules.Request{Path: "/payments/1", Key: "k"}); a.Body != "1" {
+			t.Errorf("%s: %+v", name, a)
+		}
+		if a := v.Send(rules.Request{Path: "/payments/2", Key: "k"}); a.Status != row.other {
+			t.Errorf("%s: %+v, want %d", name, a, row.other)
+		}
 	}
-}
-
-type down struct{ driver.Driver }
-
-func (down) Claim(context.Context, driver.ClaimParams) (driver.ClaimResult, error) {
-	return driver.ClaimResult{}, errors.New("secret host is down")
 }

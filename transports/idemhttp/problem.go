@@ -24,6 +24,7 @@ import (
 //	key_expired        409     it has run, its response is no longer kept
 //	response_omitted   409     it has run, its response could not be kept
 //	key_reused         422     the key was used for another request
+//	failed             500     the handler failed, and nobody renders its errors
 //	response_unreadable 500    a response is stored that this server cannot read
 //	misconfigured      500     the server is set up wrongly; its log says how
 //	store_unavailable  503     the request did not run; Retry-After

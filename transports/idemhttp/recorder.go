@@ -3,6 +3,7 @@ package idemhttp
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -68,6 +69,24 @@ func (r *recorder) Write(p []byte) (int, error) {
 	}
 	return r.body.Write(p)
 }
+
+// ReadFrom implements [io.ReaderFrom]: what streams is copied as the server does it best.
+func (r *recorder) ReadFrom(src io.Reader) (n int64, err error) {
+	if !r.hold && !r.hijacked {
+		if !r.streaming { // up to the first byte over the limit, which starts the stream
+			n, err = io.Copy(writerOnly{r}, io.LimitReader(src, int64(r.limit-r.body.Len()+1)))
+		}
+		if err != nil || !r.streaming {
+			return n, err
+		}
+		rest, err := io.Copy(r.w, src)
+		return n + rest, err
+	}
+	return io.Copy(writerOnly{r}, src)
+}
+
+// writerOnly hides ReadFrom from [io.Copy].
+type writerOnly struct{ io.Writer }
 
 // implyStatus does what a first write without a status means.
 func (r *recorder) implyStatus(p []byte) {

@@ -20,32 +20,52 @@ var (
 	errConsumed = errors.New("the body was consumed before this middleware: put it outside of what reads the body")
 )
 
+// buffered is a body that was read to its end and can be read again.
+type buffered struct {
+	*bytes.Reader
+
+	all []byte
+}
+
+func (buffered) Close() error { return nil }
+
 // readBody reads the whole body, so that it can be hashed and read again.
-func (c *config) readBody(r *http.Request) ([]byte, error) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+func (c *config) readBody(r *http.Request) error {
+	if _, ok := r.Body.(buffered); ok || r.Body == nil || r.Body == http.NoBody {
+		return nil
 	}
 	if r.ContentLength > c.maxBody {
-		return nil, errTooLarge
+		return errTooLarge
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, c.maxBody+1))
+	var outer *http.MaxBytesError
 	switch {
+	case errors.As(err, &outer), int64(len(body)) > c.maxBody:
+		return errTooLarge
 	case err != nil:
-		return nil, err
-	case int64(len(body)) > c.maxBody:
-		return nil, errTooLarge
+		return err
 	case len(body) == 0 && r.ContentLength > 0:
 		if r.PostForm == nil {
-			return nil, errConsumed
+			return errConsumed
 		}
 		body = []byte(r.PostForm.Encode()) // ParseForm has read it
 	}
-	return body, nil
+	r.Body = buffered{all: body}
+	rewind(r)
+	return nil
 }
 
-// rewind makes the body readable from its beginning.
-func rewind(r *http.Request, body []byte) {
-	r.Body = io.NopCloser(bytes.NewReader(body))
+// bodyOf returns the body that readBody has read.
+func bodyOf(r *http.Request) []byte {
+	b, _ := r.Body.(buffered)
+	return b.all
+}
+
+// rewind makes a body that was read readable from its beginning.
+func rewind(r *http.Request) {
+	if b, ok := r.Body.(buffered); ok {
+		r.Body = buffered{bytes.NewReader(b.all), b.all}
+	}
 }
 
 // wholeRequest is the default of [WithFingerprint].

@@ -44,8 +44,12 @@ func (c *config) stored(rec *recorder) Response {
 	return res
 }
 
-// send writes a stored response.
+// send writes a stored response. One that took the connection over cannot be sent again.
 func (c *config) send(w http.ResponseWriter, res Response) {
+	if res.Status < http.StatusOK {
+		c.problem(w, http.StatusConflict, "response_omitted", "", 0)
+		return
+	}
 	maps.Copy(w.Header(), res.Header)
 	replayed := "true"
 	if res.Omitted {

@@ -2,120 +2,73 @@ package routers_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
 	"github.com/labstack/echo/v4"
+	"go.uber.org/goleak"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/driver"
 	idemmemory "github.com/idem-go/idem/drivers/memory"
-	"github.com/idem-go/idem/transports/idemhttp"
+	"github.com/idem-go/idem/transports/idemhttp/internal/rules"
 )
 
-type middleware = func(http.Handler) http.Handler
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// routers build a handler that answers POST /payments/{id} and POST /refunds/{id}
-// with fn, behind the middleware.
-var routers = map[string]func(protect middleware, fn http.HandlerFunc) http.Handler{
-	"net/http, inside": func(protect middleware, fn http.HandlerFunc) http.Handler {
+// routers serve two routes by fn behind the middleware. The table in the parent folder has the standard mux with the
+// middleware inside.
+var routers = map[string]func(protect rules.Middleware, fn http.Handler) http.Handler{
+	"net/http, outside": func(protect rules.Middleware, fn http.Handler) http.Handler {
 		mux := http.NewServeMux()
-		mux.Handle("POST /payments/{id}", protect(fn))
-		mux.Handle("POST /refunds/{id}", protect(fn))
-		return mux
-	},
-	"net/http, outside": func(protect middleware, fn http.HandlerFunc) http.Handler {
-		mux := http.NewServeMux()
-		mux.Handle("POST /payments/{id}", fn)
-		mux.Handle("POST /refunds/{id}", fn)
+		mux.Handle("/payments", fn)
+		mux.Handle("/refunds", fn)
 		return protect(mux)
 	},
-	"chi": func(protect middleware, fn http.HandlerFunc) http.Handler {
+	"chi": func(protect rules.Middleware, fn http.Handler) http.Handler {
 		r := chi.NewRouter()
 		r.Use(protect)
-		r.Post("/payments/{id}", fn)
-		r.Post("/refunds/{id}", fn)
+		r.Handle("/payments", fn)
+		r.Handle("/refunds", fn)
 		return r
 	},
-	"echo": func(protect middleware, fn http.HandlerFunc) http.Handler {
+	"echo": func(protect rules.Middleware, fn http.Handler) http.Handler {
 		e := echo.New()
 		e.Use(echo.WrapMiddleware(protect))
-		e.POST("/payments/:id", echo.WrapHandler(fn))
-		e.POST("/refunds/:id", echo.WrapHandler(fn))
+		e.Any("/payments", echo.WrapHandler(fn))
+		e.Any("/refunds", echo.WrapHandler(fn))
 		return e
 	},
-	"gin": func(protect middleware, fn http.HandlerFunc) http.Handler {
+	"gin": func(protect rules.Middleware, fn http.Handler) http.Handler {
 		gin.SetMode(gin.ReleaseMode)
 		g := gin.New()
-		g.POST("/payments/:id", gin.WrapH(protect(fn)))
-		g.POST("/refunds/:id", gin.WrapH(protect(fn)))
+		g.Any("/payments", gin.WrapH(protect(fn)))
+		g.Any("/refunds", gin.WrapH(protect(fn)))
 		return g
 	},
 }
 
-func TestMiddlewareWorksUnderEveryRouter(t *testing.T) {
+func TestRulesHoldUnderEveryRouter(t *testing.T) {
 	t.Parallel()
 	for name, build := range routers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			store, err := idemmemory.New()
-			if err != nil {
-				t.Fatal(err)
+		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce} {
+			for _, http2 := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%v/http2=%v", name, g, http2), func(t *testing.T) {
+					t.Parallel()
+					rules.Setup{Open: memory, Guarantee: g, HTTP2: http2, Build: build}.Run(t)
+				})
 			}
-			op, err := idem.NewOperation("payments", store, idem.AtLeastOnce)
-			if err != nil {
-				t.Fatal(err)
-			}
-			protect, err := idemhttp.New(op, idemhttp.WithoutPrincipal())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var runs atomic.Int64
-			server := httptest.NewServer(build(protect, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				w.Header().Set("Location", r.URL.Path)
-				w.WriteHeader(http.StatusCreated)
-				fmt.Fprintf(w, "%d %s", runs.Add(1), body)
-			}))
-			t.Cleanup(server.Close)
-			for _, row := range []struct {
-				path, key, body string
-				status          int
-				answer          string
-				replayed        bool
-			}{
-				{"/payments/1", "k", "a", 201, "1 a", false},
-				{"/payments/1", "k", "a", 201, "1 a", true},
-				{"/payments/1", "k", "b", 422, "", false},
-				{"/payments/1", "", "a", 400, "", false},
-				{"/refunds/1", "k", "a", 201, "2 a", false},
-				{"/refunds/1", "k", "a", 201, "2 a", true},
-				{"/payments/1", "l", "a", 201, "3 a", false},
-			} {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+row.path, strings.NewReader(row.body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if row.key != "" {
-					r.Header.Set("Idempotency-Key", row.key)
-				}
-				res, err := server.Client().Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				body, _ := io.ReadAll(res.Body)
-				_ = res.Body.Close()
-				if res.StatusCode != row.status || row.answer != "" && string(body) != row.answer ||
-					(res.Header.Get("Idempotency-Replayed") == "true") != row.replayed ||
-					row.status == 201 && res.Header.Get("Location") != row.path {
-					t.Errorf("%+v: %d %v %s", row, res.StatusCode, res.Header, body)
-				}
-			}
-		})
+		}
 	}
+}
+
+func memory(t *testing.T) driver.Driver {
+	t.Helper()
+	store, err := idemmemory.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }

@@ -1,0 +1,182 @@
+package rules
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/driver"
+	"github.com/idem-go/idem/transports/idemhttp"
+)
+
+// Middleware is what idemhttp.New returns.
+type Middleware = func(http.Handler) http.Handler
+
+// Setup is what the rules run on.
+type Setup struct {
+	Open      func(t *testing.T) driver.Driver
+	Guarantee idem.Guarantee
+	HTTP2     bool
+
+	// Build returns a handler that serves /payments and /refunds, all methods, by fn behind protect. Nil: the standard mux.
+	Build func(protect Middleware, fn http.Handler) http.Handler
+
+	// Options of the operation, besides the rule's.
+	Options []idem.OperationOption
+}
+
+func (s Setup) with(opts ...idem.OperationOption) Setup {
+	s.Options = append(slices.Clone(s.Options), opts...)
+	return s
+}
+
+func inStandardMux(protect Middleware, fn http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/payments", protect(fn))
+	mux.Handle("/refunds", protect(fn))
+	return mux
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// Service is a server whose handler can be changed.
+type Service struct {
+	URL     string
+	Client  *http.Client
+	Op      *idem.Operation
+	Runs    atomic.Int64
+	Handler http.HandlerFunc
+
+	t *testing.T
+}
+
+// Serve starts a server for the test, with TLS.
+func (s Setup) Serve(t *testing.T, opts ...idemhttp.Option) *Service {
+	t.Helper()
+	opts = append([]idemhttp.Option{idemhttp.WithoutPrincipal(), idemhttp.WithLogger(quiet)}, opts...)
+	ofOp := append([]idem.OperationOption{idem.WithLogger(quiet), idem.WithKeySpace(t.Name())}, s.Options...)
+	op, err := idem.NewOperation("payments", s.Open(t), s.Guarantee, ofOp...)
+	must(t, err)
+	service := &Service{t: t, Op: op}
+	protect, err := idemhttp.New(op, opts...)
+	must(t, err)
+	build := s.Build
+	if build == nil {
+		build = inStandardMux
+	}
+	server := httptest.NewUnstartedServer(recoverer(build(protect, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		service.Runs.Add(1)
+		service.Handler(w, r)
+	}))))
+	server.EnableHTTP2 = s.HTTP2
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	service.URL, service.Client = server.URL, server.Client()
+	if transport, ok := service.Client.Transport.(*http.Transport); ok && !s.HTTP2 {
+		transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	service.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return service
+}
+
+// recoverer is an outer middleware that answers panics.
+func recoverer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				http.Error(w, fmt.Sprint("recovered ", p), http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Request is a POST /payments of {"amount":500} as JSON, unless changed.
+type Request struct {
+	Method, Path, Key, Body string
+	Header                  http.Header
+}
+
+// Answer is what a client got.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Send sends the request; without an answer the test ends.
+func (s *Service) Send(q Request) Answer {
+	s.t.Helper()
+	a, err := s.Try(s.t.Context(), q)
+	must(s.t, err)
+	return a
+}
+
+// Try sends the request.
+func (s *Service) Try(ctx context.Context, q Request) (Answer, error) {
+	body := orElse(q.Body, `{"amount":500}`)
+	r, err := http.NewRequestWithContext(ctx, orElse(q.Method, http.MethodPost), s.URL+orElse(q.Path, "/payments"), strings.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if q.Key != "" {
+		r.Header.Set("Idempotency-Key", q.Key)
+	}
+	maps.Copy(r.Header, q.Header)
+	res, err := s.Client.Do(r)
+	if err != nil {
+		return Answer{}, err
+	}
+	all, err := io.ReadAll(res.Body)
+	return Answer{res.StatusCode, res.Header, string(all)}, errors.Join(err, res.Body.Close())
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// WantProblem checks that the answer is the problem, and tells nothing of the inside.
+func (a Answer) WantProblem(t *testing.T, status int, code string) {
+	t.Helper()
+	if a.Status != status || !strings.Contains(a.Body, `"code":"`+code+`"`) ||
+		a.Header.Get("Content-Type") != "application/problem+json" || a.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("got %d %v %s, want the problem %s with %d", a.Status, a.Header, a.Body, code, status)
+	}
+	a.WantNothingInternal(t)
+}
+
+// WantNothingInternal checks that the answer has no text of an error, a package or a store.
+func (a Answer) WantNothingInternal(t *testing.T) {
+	t.Helper()
+	for _, inside := range []string{
+		"idem:", "idem_", "idemhttp", "payments\"", "sql", "SQL", "pq:", "redis", "panic", "goroutine", "runtime", ".go:", "127.0.0.1", "secret",
+	} {
+		if strings.Contains(a.Body, inside) {
+			t.Errorf("the answer tells of the inside (%q): %.300s", inside, a.Body)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
