@@ -222,11 +222,7 @@ func twice(v *Service) Answer {
 func duringARun(t *testing.T, s Setup) Answer {
 	t.Helper()
 	v := s.Serve(t)
-	entered, leave, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	v.Handler = func(http.ResponseWriter, *http.Request) { close(entered); <-leave }
-	go func() { defer close(over); _, _ = v.Try(context.Background(), Request{Key: "k"}) }()
-	<-entered
-	defer func() { close(leave); <-over }()
+	defer v.Begin(Request{Key: "k"})()
 	return v.Send(Request{Key: "k"})
 }
 

@@ -79,11 +79,7 @@ var rules = map[string]func(t *testing.T, s Setup){
 	"H2 in flight, another payload": func(t *testing.T, s Setup) {
 		t.Helper()
 		v := s.Serve(t)
-		entered, leave := make(chan struct{}), make(chan struct{})
-		v.Handler = func(w http.ResponseWriter, _ *http.Request) { close(entered); <-leave; _, _ = w.Write([]byte("done")) }
-		over := make(chan Answer)
-		go func() { a, _ := v.Try(context.Background(), Request{Key: "k"}); over <- a }()
-		<-entered
+		finish := v.Begin(Request{Key: "k"})
 		code := "in_progress"
 		if s.Guarantee == idem.AtMostOnce {
 			code = "outcome_unknown"
@@ -97,8 +93,7 @@ var rules = map[string]func(t *testing.T, s Setup){
 		if s.Guarantee != idem.ExactlyOnce { // whose payload is seen only after the commit, but in this process it is known
 			a.WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
 		}
-		close(leave)
-		if a := <-over; a.Body != "done" {
+		if a := finish(); a.Body != "done" {
 			t.Errorf("%+v", a)
 		}
 		v.Send(Request{Key: "k", Body: `{"amount":900}`}).WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
@@ -246,21 +241,12 @@ var rules = map[string]func(t *testing.T, s Setup){
 			opts = append(opts, idem.WithLeaseTTL(lease))
 		}
 		v := s.with(opts...).Serve(t)
-		entered := make(chan struct{})
-		v.Handler = func(w http.ResponseWriter, _ *http.Request) {
-			close(entered)
-			time.Sleep(3 * lease / 2)
-			_, _ = io.WriteString(w, "done")
-		}
-		answers := make(chan Answer)
-		ask := func() { a, _ := v.Try(context.Background(), Request{Key: "k"}); answers <- a }
-		go ask()
-		<-entered
-		go ask()
-		for range 2 {
-			if a := <-answers; a.Body != "done" {
-				t.Errorf("%+v", a)
-			}
+		finish := v.Begin(Request{Key: "k"})
+		over := make(chan Answer)
+		go func() { a, _ := v.Try(context.Background(), Request{Key: "k"}); over <- a }()
+		time.Sleep(3 * lease / 2)
+		if first, duplicate := finish(), <-over; first.Body != "done" || duplicate.Body != "done" {
+			t.Errorf("first %+v\nduplicate %+v", first, duplicate)
 		}
 		if v.Runs.Load() != 1 {
 			t.Error(v.Runs.Load(), "runs")

@@ -145,6 +145,25 @@ func (s *Service) Try(ctx context.Context, q Request) (Answer, error) {
 	return Answer{res.StatusCode, res.Header, string(all)}, errors.Join(err, res.Body.Close())
 }
 
+// Begin sends the request and returns once its handler runs. The handler answers "done" when finish is called, which
+// returns what the client got.
+func (s *Service) Begin(q Request) (finish func() Answer) {
+	s.t.Helper()
+	entered, leave, over := make(chan struct{}), make(chan struct{}), make(chan Answer, 1)
+	s.Handler = func(w http.ResponseWriter, _ *http.Request) {
+		close(entered)
+		<-leave
+		_, _ = io.WriteString(w, "done")
+	}
+	go func() { a, _ := s.Try(context.Background(), q); over <- a }()
+	select {
+	case <-entered:
+	case a := <-over:
+		s.t.Fatalf("the handler did not run: %+v", a)
+	}
+	return func() Answer { close(leave); return <-over }
+}
+
 func orElse(s, other string) string {
 	if s == "" {
 		return other
