@@ -167,7 +167,7 @@ var rules = map[string]func(t *testing.T, s Setup){
 		_, _ = v.Try(ctx, Request{Key: "k"}) // it may be told of its own end, or still get the answer
 		<-returned
 		a := v.Send(Request{Key: "k"})
-		for a.Status == http.StatusConflict { // it is still being recorded
+		for began := time.Now(); a.Status == http.StatusConflict && time.Since(began) < time.Minute; { // it is still being recorded
 			time.Sleep(time.Millisecond)
 			a = v.Send(Request{Key: "k"})
 		}
