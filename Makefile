@@ -37,6 +37,14 @@ conformance: services-up ## Run the conformance suite against all drivers, and w
 	go test -race -count=1 -p=1 -timeout=40m -run='^(TestMemory|TestConformance.*)$$' $(ARGS) \
 		./conformance ./drivers/sql ./drivers/redis -conformance.report=$(CURDIR)/docs/conformance.md
 
+# Any number: make histories HISTORIES=1000 ARGS='-run=TestRedis -histories.seed=7'
+HISTORIES ?= 10000
+.PHONY: histories
+histories: services-up ## Check ten thousand random histories of every driver (HISTORIES=1000)
+	@environment=$$(scripts/services env); eval "$$environment"; \
+	cd conformance/histories && go test -count=1 -v -parallel=1 -timeout=60m -skip='TestMutants|TestBroken' $(ARGS) . \
+		-histories.count=$(HISTORIES)
+
 # Any length: make soak SOAK=30m ARGS='-seed=7'
 SOAK ?= 10m
 .PHONY: soak
