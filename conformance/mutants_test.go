@@ -122,5 +122,5 @@ func updateMutants(t *testing.T) {
 func allFaults() []fault {
 	return slices.Concat(capabilityFaults, claimFaults, settlingFaults, leaseFaults, takeoverFaults,
 		fencingFaults, guardFaults, resolvingFaults, transactionFaults, expiryFaults, byteFaults,
-		operatingFaults)
+		operatingFaults, contentionFaults)
 }
