@@ -33,6 +33,9 @@ type summary struct {
 // settleTime is how long goroutines of closed pools and clients may take to end.
 const settleTime = 15 * time.Second
 
+// heapLimit is how much memory may be left when all is closed: that of pools and caches.
+const heapLimit = 64 << 20
+
 // run soaks all stores side by side.
 func run(ctx context.Context, c config) (*summary, error) {
 	began := time.Now()
@@ -103,7 +106,9 @@ func (s *summary) settle() {
 			break
 		}
 	}
-	s.heapAfter = heap()
+	if s.heapAfter = heap(); s.heapAfter > s.heapBefore+heapLimit {
+		s.other = append(s.other, fmt.Sprintf("%d MiB of memory are left in use", s.heapAfter>>20))
+	}
 	if s.goroutinesAfter > s.goroutinesBefore {
 		stacks := make([]byte, 1<<20)
 		s.other = append(s.other, fmt.Sprintf("%d goroutines are left of %d:\n%s", s.goroutinesAfter, s.goroutinesBefore,
