@@ -48,7 +48,7 @@ const matrixHead = `# Conformance
 
 Each row is a case of [package conformance](https://pkg.go.dev/github.com/idem-go/idem/conformance) with the rule that it
 holds a driver to. ` + kept + ` says that the rule was kept. "needs" says that the case does not apply, because the driver, or the
-harness of its test, does not have what it names.
+harness of its test, does not have what it names. The flag -conformance.report of go test makes this file.
 `
 
 // String is the whole report. The same results give the same text.
