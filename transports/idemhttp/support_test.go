@@ -1,11 +1,12 @@
 package idemhttp_test
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql"
@@ -23,34 +24,104 @@ import (
 	"github.com/idem-go/idem/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(childEnv); spec != "" {
+		if err := serveChild(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// store opens a store for a test.
+// store is a kind of store that the tests run on.
 type store struct {
-	name       string
+	name       testenv.Name
+	driver     string // of database/sql
 	guarantees []idem.Guarantee
-	open       func(t *testing.T) driver.Driver
 }
 
-var leases = []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce}
+var (
+	leases     = []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce}
+	guarantees = []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce, idem.ExactlyOnce}
+)
 
 var stores = []store{
-	{"memory", leases, memory},
-	{"sqlite", append(leases, idem.ExactlyOnce), func(t *testing.T) driver.Driver {
-		t.Helper()
-		return openSQL(t, "sqlite", idemsql.SQLiteDSN(testenv.Backend(t, testenv.SQLite)))
-	}},
-	{"postgres", append(leases, idem.ExactlyOnce), func(t *testing.T) driver.Driver {
-		t.Helper()
-		return openSQL(t, "postgres", testenv.Backend(t, testenv.Postgres))
-	}},
-	{"mysql", append(leases, idem.ExactlyOnce), func(t *testing.T) driver.Driver {
-		t.Helper()
-		return openSQL(t, "mysql", testenv.Backend(t, testenv.MySQL))
-	}},
-	{"redis", leases, openRedis},
+	{"memory", "", leases},
+	{testenv.SQLite, "sqlite", guarantees},
+	{testenv.Postgres, "postgres", guarantees},
+	{testenv.MySQL, "mysql", guarantees},
+	{testenv.Redis, "", leases},
+}
+
+// place is where a store is, for every process that uses it.
+type place struct {
+	Driver string `json:"driver"` // of database/sql; "": Redis
+	DSN    string `json:"dsn"`
+	Name   string `json:"name"` // the table, or the prefix
+}
+
+// place returns a new store's.
+func (s store) place(t *testing.T) place {
+	t.Helper()
+	p := place{s.driver, testenv.Backend(t, s.name), "idemhttp_" + strings.ToLower(rand.Text()[:10])}
+	if s.name == testenv.SQLite {
+		p.DSN = idemsql.SQLiteDSN(p.DSN)
+	}
+	return p
+}
+
+// open returns a new store, which is gone after the test.
+func (s store) open(t *testing.T) driver.Driver {
+	t.Helper()
+	if s.name == "memory" {
+		return memory(t)
+	}
+	return s.place(t).forTest(t)
+}
+
+// forTest opens the store for a test, and drops it after that.
+func (p place) forTest(t *testing.T) driver.Driver {
+	t.Helper()
+	d, shut, err := p.open(t.Context())
+	must(t, err)
+	t.Cleanup(shut)
+	if p.Driver != "" {
+		t.Cleanup(func() {
+			db := sqlx.MustOpen(p.Driver, p.DSN)
+			db.MustExec("DROP TABLE " + p.Name)
+			db.MustExec("DROP TABLE " + p.Name + "_version")
+			_ = db.Close()
+		})
+	}
+	return d
+}
+
+func (p place) open(ctx context.Context) (d driver.Driver, shut func(), err error) {
+	if p.Driver == "" {
+		o, err := rueidis.ParseURL(p.DSN)
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := rueidis.NewClient(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := idemredis.New(client, idemredis.WithPrefix(p.Name))
+		return d, client.Close, err
+	}
+	db, err := sqlx.Open(p.Driver, p.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := idemsql.New(db, idemsql.WithTable(p.Name))
+	if err == nil {
+		err = s.Migrate(ctx)
+	}
+	return s, func() { _ = db.Close() }, err
 }
 
 func memory(t *testing.T) driver.Driver {
@@ -60,39 +131,9 @@ func memory(t *testing.T) driver.Driver {
 	return s
 }
 
-var tables atomic.Int64
-
-func openSQL(t *testing.T, name, dsn string) driver.Driver {
-	t.Helper()
-	db, err := sqlx.Open(name, dsn)
-	must(t, err)
-	table := fmt.Sprintf("idemhttp_%s_%d", strings.ToLower(rand.Text()[:8]), tables.Add(1))
-	s, err := idemsql.New(db, idemsql.WithTable(table))
-	must(t, err)
-	must(t, s.Migrate(t.Context()))
-	t.Cleanup(func() {
-		db.MustExec("DROP TABLE " + table)
-		db.MustExec("DROP TABLE " + table + "_version")
-		_ = db.Close()
-	})
-	return s
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func openRedis(t *testing.T) driver.Driver {
-	t.Helper()
-	o, err := rueidis.ParseURL(testenv.Backend(t, testenv.Redis))
-	must(t, err)
-	client, err := rueidis.NewClient(o)
-	must(t, err)
-	t.Cleanup(client.Close)
-	s, err := idemredis.New(client, idemredis.WithPrefix("idemhttp-"+strings.ToLower(rand.Text()[:8])+":"))
-	must(t, err)
-	return s
 }

@@ -16,16 +16,18 @@ import (
 	"github.com/idem-go/idem/transports/idemhttp"
 )
 
-// Run runs all rules and the table of answers.
+// Run runs all rules, attacks and the table of answers.
 func (s Setup) Run(t *testing.T) {
 	if d := s.Open(t); !d.Capabilities().SingleWriter { // else a run would hold up the other rules
 		s.Open = func(*testing.T) driver.Driver { return d }
 	}
-	for name, rule := range rules {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			rule(t, s)
-		})
+	for _, table := range []map[string]func(*testing.T, Setup){rules, attacks} {
+		for name, rule := range table {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				rule(t, s)
+			})
+		}
 	}
 	for _, row := range Answers {
 		if !row.on(s.Guarantee) {
