@@ -86,7 +86,7 @@ func (c *call) claimParams() driver.ClaimParams {
 		Lease:       c.set.leaseTTL,
 		OnLapse:     driver.TakeOver,
 		Guarantee:   c.op.guarantee,
-		Retention:   RetainForever,
+		Retention:   c.set.retention,
 		Tombstone:   c.op.tombstone,
 		Over:        c.over,
 		WaiterHint:  c.set.wait > 0,
@@ -97,9 +97,9 @@ func (c *call) claimParams() driver.ClaimParams {
 	}
 	switch {
 	case c.op.guarantee == AtMostOnce:
-		p.OnLapse, p.Retention = driver.Uncertain, c.set.retention
-	case c.set.policy == PolicyHold, c.over != 0:
 		p.OnLapse = driver.Uncertain
+	case c.set.policy == PolicyHold, c.over != 0:
+		p.OnLapse, p.Retention = driver.Uncertain, RetainForever
 	}
 	return p
 }

@@ -102,8 +102,8 @@ type ClaimParams struct {
 	Guarantee Guarantee // of the operation; stored for [Inspector]
 
 	// Retention and Tombstone are those of a record that becomes uncertain by
-	// the end of its lease; they count from then. Under TakeOver they mean
-	// nothing. RetainForever: it never expires.
+	// the end of its lease; they count from then. Under TakeOver they only
+	// foretell what the outcome will be kept for. RetainForever: it never expires.
 	Retention time.Duration
 	Tombstone time.Duration
 

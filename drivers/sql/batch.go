@@ -55,7 +55,7 @@ func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driv
 			continue
 		}
 		err := s.reading(ctx, func() error {
-			return session{Store: s, on: s.renewals}.notRenewed(ctx, keyArgs(r.Key, r.Token), r.Token)
+			return session{Store: s, on: s.renewals}.notRenewed(ctx, ownerArgs(r.Key, r.Token), r.Token)
 		})
 		answers[i].Err = s.failed("renew", err)
 	}

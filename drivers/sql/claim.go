@@ -25,7 +25,6 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	if err := s.learn(ctx, s.db); err != nil {
 		return driver.ClaimResult{}, s.failed("claim", err)
 	}
-	a := s.claimArgs(&p)
 	first := s.config.mode
 	if first == Auto {
 		first = s.dialect.leases
@@ -33,7 +32,7 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	if first == Auto && s.chooser.readFirst(p.Key, s.leaseDuplicates()) {
 		first = ReadFirst
 	}
-	res, err := s.claim(ctx, &p, a, first)
+	res, err := s.claim(ctx, &p, first)
 	if err != nil {
 		return driver.ClaimResult{}, s.failed("claim", err)
 	}
@@ -44,8 +43,9 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	return res, nil
 }
 
-func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first ClaimMode) (driver.ClaimResult, error) {
+func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, first ClaimMode) (driver.ClaimResult, error) {
 	in := session{Store: s}
+	a := keyArgs(p.Key)
 	var seen *record
 	if first == ReadFirst {
 		var res driver.ClaimResult
@@ -57,6 +57,7 @@ func (s *Store) claim(ctx context.Context, p *driver.ClaimParams, a *args, first
 	if res, ok := s.flights.claimed(p.Key, s.dialect.unit); ok {
 		return res, nil
 	}
+	s.claimArgs(a, p)
 	var res driver.ClaimResult
 	err := s.writing(ctx, func() (err error) {
 		res, err = in.claim(ctx, p, a, seen)
@@ -97,9 +98,6 @@ func (s session) claim(ctx context.Context, p *driver.ClaimParams, a *args, seen
 		var err error
 		if seen == nil {
 			seen, res, err = s.create(ctx, p, a)
-			if err == nil && res.Decision == 0 && seen == nil { // something is in the way, or was
-				seen, err = s.readLatest(ctx, a)
-			}
 		} else {
 			seen, res, err = s.takeSeen(ctx, p, a, seen)
 		}
@@ -142,28 +140,38 @@ const (
 	elsewhere = 1 // another transaction has locked the key
 )
 
-// create claims a key that has no record. If it has one, seen is that, where
-// the dialect can tell in the same statement.
+// create claims a key that has no record. If it has one, seen is that; nil: it
+// had one.
 func (s session) create(ctx context.Context, p *driver.ClaimParams, a *args) (seen *record, res driver.ClaimResult, err error) {
 	var stamp int64
-	if s.tells() {
-		seen = &record{unit: s.dialect.unit}
-		var found bool
-		if found, err = s.one(ctx, s.locking(stClaim), a, append([]any{&stamp}, seen.dest()...)...); !found {
-			return nil, res, err
-		}
-	} else if stamp, _, err = s.stamp(ctx, s.locking(stClaim), a); err != nil {
-		return nil, res, err
+	if id := s.locking(stClaim); id == stClaimTells {
+		stamp, seen, err = s.tell(ctx, id, a)
+	} else {
+		stamp, _, err = s.stamp(ctx, id, a)
 	}
-	switch stamp {
-	case inTheWay:
+	if err == nil && stamp == inTheWay && seen == nil {
+		stamp, seen, err = s.met(ctx, a)
+	}
+	switch {
+	case err != nil:
+		return nil, res, err
+	case stamp == inTheWay:
 		return seen, res, nil
-	case elsewhere:
+	case stamp == elsewhere:
 		return nil, driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
 	}
 	r := s.claimed(p, stamp)
 	r.fence, r.generation, r.attempt = stamp, stamp, 1
 	return nil, r.answer(driver.DecisionClaimed, false), nil
+}
+
+// met reads what a claim of a new key has met.
+func (s session) met(ctx context.Context, a *args) (stamp int64, seen *record, err error) {
+	if s.locks && s.dialect.templates[stLockTells] != "" {
+		return s.tell(ctx, stLockTells, a)
+	}
+	seen, err = s.readLatest(ctx, a)
+	return inTheWay, seen, err
 }
 
 // take takes the record that was read; no decision: it is another one by now.
@@ -202,26 +210,45 @@ func (s *Store) claimed(p *driver.ClaimParams, now int64) *record {
 	}
 }
 
-func (s *Store) claimArgs(p *driver.ClaimParams) *args {
-	a := keyArgs(p.Key, p.Token)
+// claimArgs adds what a claim needs beside the key.
+func (s *Store) claimArgs(a *args, p *driver.ClaimParams) {
+	a[pToken] = p.Token[:]
 	a[pFormat], a[pGuarantee], a[pOnLapse] = int64(p.Format), int64(p.Guarantee), int64(p.OnLapse)
 	a[pFingerprint] = blob(p.Fingerprint)
 	a[pLease] = s.dialect.us(p.Lease)
-	if s.dialect.lock != nil {
-		a[pLock] = s.dialect.lock(s.config.table, p.Key)
-	}
-	// Of a lease that may be taken over nothing is kept but its fence.
-	a[pRetention], a[pTombstone], a[pKeep] = int64(0), int64(0), fenceMemory
+	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
 	if p.OnLapse == driver.Uncertain {
 		a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
-		a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
+		return
+	}
+	// Of a lease that may be taken over nothing is kept but its fence. Its row
+	// goes with the outcome that is to come, which then leaves the index alone.
+	a[pRetention], a[pTombstone] = int64(0), int64(0)
+	if a[pKeep] == nil {
+		a[pKeep] = fenceMemory
+	}
+}
+
+// lockArgs is claimArgs for a transaction, which may lock the key.
+func (s *Store) lockArgs(p *driver.ClaimParams) *args {
+	a := keyArgs(p.Key)
+	s.claimArgs(a, p)
+	if s.dialect.lock != nil {
+		a[pLock] = s.dialect.lock(s.config.table, p.Key)
 	}
 	return a
 }
 
 // keyArgs binds keys as bytes: SQLite compares text with bytes as unequal.
-func keyArgs(k driver.Key, t driver.Token) *args {
-	return &args{pScope: []byte(k.Scope), pID: []byte(k.ID), pToken: t[:]}
+func keyArgs(k driver.Key) *args {
+	return &args{pScope: []byte(k.Scope), pID: []byte(k.ID)}
+}
+
+// ownerArgs are the arguments of what only the owner of a claim may do.
+func ownerArgs(k driver.Key, t driver.Token) *args {
+	a := keyArgs(k)
+	a[pToken] = t[:]
+	return a
 }
 
 // blob turns empty bytes into NULL.

@@ -49,15 +49,14 @@ func (d Dialect) spec() *dialect {
 type statementID int
 
 const (
-	// stRead answers {columns} of a key's record, and the clock.
+	// stRead answers {record}: a key's record, and the clock.
 	stRead statementID = iota
 	// stReadLatest is stRead inside a transaction, of what has been committed
 	// since its snapshot too. Empty: the dialect has no need of it.
 	stReadLatest
-	// stClaim claims a key that has no record. It answers the clock; 0 if there
-	// is a record, which follows in a dialect that tells; no row: there is or was one, read it.
-	// stClaimTells is stClaim for a server that tells and may turn out to be
-	// what the pool is open on. Empty: it cannot.
+	// stClaim claims a key that has no record. It answers the clock; 0 or no
+	// row: a record is, or was, in its way. stClaimTells also answers that
+	// record, behind a 0. Empty: the dialect cannot.
 	stClaim
 	stClaimTells
 	// stTake takes the record that was read, if it is still what was read. It
@@ -65,9 +64,11 @@ const (
 	stTake
 	// stLockClaim and stLockTake are stClaim and stTake inside a transaction,
 	// which lock the key first and answer 1 if another transaction has it: they never wait for
-	// one. Empty: the dialect has no need of it.
+	// one. Empty: the dialect has no need of it. Where stLockClaim cannot say
+	// why it has no row, stLockTells does: 1, or 0 and the record.
 	stLockClaim
 	stLockTake
+	stLockTells
 	// stUnlock gives the lock of a key up, after a transaction that did not
 	// complete. Empty: the transaction's end has.
 	stUnlock
@@ -93,17 +94,15 @@ const (
 	statementCount
 )
 
-// columns are what a record is read from, in the order of [record.dest].
-const columns = `format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over, fingerprint, ` +
-	`claimed_at, lease_end, ended_at, retention, tombstone, outcome`
-
 // dialect is all that differs between databases. In templates, {table},
-// {columns}, {now} and {idle} stand for the table, its [columns], the clock in µs
-// and how long a transaction may be idle in ms, and :name for a parameter.
+// {record}, {now} and {idle} stand for the table, what a record is read from,
+// the clock in µs and how long a transaction may be idle in ms, and :name for a
+// parameter.
 type dialect struct {
 	name, title string
 
 	now          string
+	head         string        // the numbers of a record and the clock as one text, see [head]
 	unit         time.Duration // of the clock
 	numbered     string        // what numbered placeholders begin with; "": they are plain question marks
 	templates    [statementCount]string
@@ -112,7 +111,6 @@ type dialect struct {
 	stamps       bool                                 // a write answers its number as the last inserted ID, not as a row
 	lock         func(table string, k driver.Key) any // the name of a key's lock; nil: the dialect has no need of it
 	lockLasts    bool                                 // until the transaction has ended
-	tells        bool                                 // stClaim answers the record that is in its way
 
 	// leases is how a lease is claimed where the user has not said; duplicates
 	// is the share of duplicates, in percent, from which reading first is
@@ -140,8 +138,10 @@ func (d *dialect) transaction() []statementID {
 		return []statementID{stClaim, stRead, stTake, stComplete}
 	}
 	all := []statementID{stLockClaim, stRead, stLockTake, stUnlockComplete}
-	if d.templates[stReadLatest] != "" {
-		all = append(all, stReadLatest)
+	for _, id := range []statementID{stReadLatest, stLockTells} {
+		if d.templates[id] != "" {
+			all = append(all, id)
+		}
 	}
 	return all
 }

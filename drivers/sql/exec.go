@@ -32,18 +32,10 @@ func (s session) locking(id statementID) statementID {
 			return stLockClaim
 		}
 		return stLockTake
-	case id == stClaim && s.isMariaDB():
+	case id == stClaim && s.tells():
 		return stClaimTells
 	}
 	return id
-}
-
-// tells reports whether the claim of a new key answers what is in its way.
-func (s session) tells() bool {
-	if s.dialect.stamps {
-		return !s.locks && s.isMariaDB()
-	}
-	return s.dialect.tells
 }
 
 // stmt returns the prepared statement, which database/sql prepares again on
@@ -194,4 +186,14 @@ func (s session) readLatest(ctx context.Context, a *args) (*record, error) {
 		return s.read(ctx, a)
 	}
 	return s.readBy(ctx, stReadLatest, a)
+}
+
+// tell runs a statement that answers a number and a record; nil: no row.
+func (s session) tell(ctx context.Context, id statementID, a *args) (n int64, r *record, err error) {
+	r = &record{unit: s.dialect.unit}
+	found, err := s.one(ctx, id, a, append([]any{&n}, r.dest()...)...)
+	if !found {
+		return 0, nil, err
+	}
+	return n, r, nil
 }

@@ -18,7 +18,7 @@ func (s *Store) Inspect(ctx context.Context, p driver.InspectParams) (driver.Ins
 	}
 	var r *record
 	err = s.reading(ctx, func() (err error) {
-		r, err = in.read(ctx, keyArgs(p.Key, driver.Token{}))
+		r, err = in.read(ctx, keyArgs(p.Key))
 		return err
 	})
 	if err == nil && r != nil {

@@ -153,7 +153,7 @@ func (s *Store) join(
 		return driver.TransactResult{}, s.failed("join", err)
 	}
 	in := session{Store: s, tx: t.tx, locks: s.dialect.lockLasts}
-	a := s.claimArgs(p)
+	a := s.lockArgs(p)
 	var seen *record
 	if s.readFirst(p.Key) {
 		var res driver.ClaimResult

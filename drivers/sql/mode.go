@@ -61,8 +61,11 @@ func (c *chooser) slot(k driver.Key) (h uint64, slot *atomic.Uint64) {
 // for itself from a share of duplicates on, in percent.
 func (c *chooser) readFirst(k driver.Key, threshold int64) bool {
 	h, slot := c.slot(k)
-	return slot.Load() == h || c.share.Load() >= threshold*scale
+	return slot.Load() == h || c.duplicates(threshold)
 }
+
+// duplicates reports whether their share is at least threshold percent.
+func (c *chooser) duplicates(threshold int64) bool { return c.share.Load() >= threshold*scale }
 
 // saw notes how a claim of k ended. Two that note at once may lose one note.
 func (c *chooser) saw(k driver.Key, d driver.Decision) {

@@ -29,7 +29,9 @@ var mysql = dialect{
 	name:  "mysql",
 	title: "MySQL",
 
-	now:        mysqlNow,
+	now: mysqlNow,
+	head: `CONCAT_WS(' ', format, state, guarantee, on_lapse, fence, generation, attempt, took_over, claimed_at,
+	COALESCE(lease_end, ''), COALESCE(ended_at, ''), COALESCE(retention, ''), COALESCE(tombstone, ''), ` + mysqlNow + `)`,
 	unit:       time.Microsecond,
 	maxOutcome: 1<<32 - 1, // LONGBLOB; max_allowed_packet is less
 	stamps:     true,
@@ -99,7 +101,8 @@ UPDATE {table} SET claimed_at = LAST_INSERT_ID({now}), lease_end = claimed_at + 
 WHERE ` + mysqlSeen
 
 	mysqlComplete = `
-UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep,
+UPDATE {table} SET ended_at = LAST_INSERT_ID({now}),
+	purge_at = IF(purge_at - ended_at - :keep BETWEEN 0 AND :keep DIV 8, purge_at, ended_at + :keep),
 	state = :to, format = :format, outcome = :outcome, lease_end = NULL, retention = :retention, tombstone = :tombstone`
 	mysqlOwned = `
 WHERE scope = :scope AND id = :id AND state = 1 AND token = :token`
@@ -107,11 +110,11 @@ WHERE scope = :scope AND id = :id AND state = 1 AND token = :token`
 
 var mysqlTemplates = [statementCount]string{
 	stRead: `
-SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id`,
+SELECT {record} FROM {table} WHERE scope = :scope AND id = :id`,
 
 	// An older snapshot of the transaction would not show what an insert has met.
 	stReadLatest: `
-SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id LOCK IN SHARE MODE`,
+SELECT {record} FROM {table} WHERE scope = :scope AND id = :id LOCK IN SHARE MODE`,
 
 	stClaim: `
 INSERT INTO {table} (` + mysqlInserted + `) SELECT ` + mysqlValues + ` FROM (SELECT {now} AS n) AS c
@@ -122,7 +125,7 @@ INSERT INTO {table} (` + mysqlInserted + `)
 VALUES (:scope, :id, :format, 1, :guarantee, :on_lapse, :token, ` + mysqlStart + `, ` + mysqlStart + `, 1, 0,
 	:fingerprint, ` + mysqlStart + `, ` + mysqlStart + ` + :lease, :retention, :tombstone, ` + mysqlStart + ` + :lease + :keep)
 ON DUPLICATE KEY UPDATE fence = {table}.fence
-RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0), {columns}, {now}`,
+RETURNING IF(claimed_at = ` + mysqlStart + ` AND token = :token, claimed_at, 0), {record}`,
 
 	// 1 stands for a key that another transaction has locked. In the SELECT
 	// list GET_LOCK would be evaluated twice, and would have to be given up twice.
@@ -171,11 +174,11 @@ DELETE t FROM (SELECT scope, id FROM {table} WHERE purge_at < ` + mysqlStart + `
 STRAIGHT_JOIN {table} AS t ON t.scope = d.scope AND t.id = d.id`,
 
 	stList: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
+SELECT scope, id, {record} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
 ORDER BY scope, id LIMIT :limit`,
 
 	stListScope: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+SELECT scope, id, {record} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
 }
 
 // lockName is the part of a lock's name that the table and the key give.

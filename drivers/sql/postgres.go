@@ -19,11 +19,12 @@ var postgres = dialect{
 	name:  "postgres",
 	title: "PostgreSQL",
 
-	now:        postgresNow,
+	now: postgresNow,
+	head: `concat(format, ' ', state, ' ', guarantee, ' ', on_lapse, ' ', fence, ' ', generation, ' ', attempt, ' ', CAST(took_over AS int),
+	' ', claimed_at, ' ', lease_end, ' ', ended_at, ' ', retention, ' ', tombstone, ' ', ` + postgresNow + `)`,
 	unit:       time.Microsecond,
 	numbered:   "$",
 	maxOutcome: 1<<30 - 1<<20, // a field has at most 1 GB: https://www.postgresql.org/docs/current/limits.html
-	tells:      true,
 	leases:     Auto,
 	duplicates: 50,
 	lock:       lockNumber,
@@ -41,25 +42,30 @@ var postgres = dialect{
 
 	templates: [statementCount]string{
 		stRead: `
-SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id`,
+SELECT {record} FROM {table} WHERE scope = :scope AND id = :id`,
 
 		stClaim: `
-WITH c AS MATERIALIZED (SELECT {now} AS n), i AS (
-	INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM c
+INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM (SELECT {now} AS n OFFSET 0) AS c
+ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at`,
+
+		stClaimTells: `
+WITH i AS (
+	INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM (SELECT {now} AS n OFFSET 0) AS c
 	ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at)
 SELECT claimed_at, ` + postgresNothing + ` FROM i
 UNION ALL
-SELECT 0, {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
+SELECT 0, {record} FROM {table} WHERE scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
 
 		stLockClaim: `
-WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got, ` + postgresIdle + `), c AS MATERIALIZED (SELECT {now} AS n FROM l), i AS (
-	INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM c, l WHERE l.got
-	ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at)
-SELECT claimed_at, ` + postgresNothing + ` FROM i
-UNION ALL
+INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM (
+	SELECT {now} AS n FROM (SELECT pg_try_advisory_xact_lock(:lock) AS got, ` + postgresIdle + ` OFFSET 0) AS l WHERE got OFFSET 0) AS c
+ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at`,
+
+		stLockTells: `
+WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got)
 SELECT 1, ` + postgresNothing + ` FROM l WHERE NOT got
 UNION ALL
-SELECT 0, {columns}, {now} FROM {table}, l WHERE got AND scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
+SELECT 0, {record} FROM {table}, l WHERE got AND scope = :scope AND id = :id`,
 
 		stTake: `
 WITH l AS MATERIALIZED (SELECT scope, id FROM {table} WHERE ` + postgresSeen + ` FOR UPDATE),
@@ -111,20 +117,21 @@ RETURNING t.scope, t.id, t.token, t.lease_end - {now}`,
 		stPurge: `
 DELETE FROM {table} WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM {table}
-	WHERE purge_at < CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)
+	WHERE purge_at < CAST(date_part('epoch', statement_timestamp()) * 1000000 AS bigint)
 	ORDER BY purge_at LIMIT :limit FOR UPDATE SKIP LOCKED))`,
 
 		stList: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
+SELECT scope, id, {record} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
 
 		stListScope: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+SELECT scope, id, {record} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
 	},
 }
 
 // The parts that statements of PostgreSQL share.
 const (
-	postgresNow = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
+	// A double has the microseconds to within one, and extract's numeric takes longer.
+	postgresNow = `CAST(date_part('epoch', clock_timestamp()) * 1000000 AS bigint)`
 
 	// postgresIdle bounds how long the transaction lives on if its client has
 	// vanished without a word, unless the server does so by a setting of its own.
@@ -139,9 +146,7 @@ const (
 		c.n + CAST(:lease AS bigint) + CAST(:keep AS bigint)`
 
 	// postgresNothing stands where a record would.
-	postgresNothing = `CAST(0 AS smallint), CAST(0 AS smallint), CAST(0 AS smallint), CAST(0 AS smallint), CAST('' AS bytea),
-	CAST(0 AS bigint), CAST(0 AS bigint), 0, false, CAST(NULL AS bytea), CAST(0 AS bigint), CAST(NULL AS bigint),
-	CAST(NULL AS bigint), CAST(NULL AS bigint), CAST(NULL AS bigint), CAST(NULL AS bytea), CAST(0 AS bigint)`
+	postgresNothing = `CAST('' AS text), CAST('' AS bytea), CAST(NULL AS bytea), CAST(NULL AS bytea)`
 
 	// postgresSeen holds for the record that was read.
 	postgresSeen = `scope = :scope AND id = :id AND fence = :fence AND state = :state AND coalesce(lease_end, ended_at) = :base`
@@ -156,7 +161,8 @@ const (
 
 	postgresComplete = `
 UPDATE {table} SET state = :to, format = :format, outcome = :outcome, lease_end = NULL, ended_at = {now},
-	retention = :retention, tombstone = :tombstone, purge_at = {now} + :keep
+	retention = :retention, tombstone = :tombstone,
+	purge_at = CASE WHEN purge_at - {now} - :keep BETWEEN 0 AND CAST(:keep AS bigint) / 8 THEN purge_at ELSE {now} + :keep END
 WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND format <= :format
 RETURNING ended_at`
 )

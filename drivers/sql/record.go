@@ -31,33 +31,9 @@ type record struct {
 	retention, tombstone sql.NullInt64 // NULL: for ever
 	outcome              []byte
 	now                  int64
+	garbled              bool // something in it is no number
 
 	unit time.Duration // of the backend's clock
-}
-
-// dest is what [columns] and the clock are scanned into.
-func (r *record) dest() []any {
-	return []any{
-		&r.format, enum[driver.State]{&r.state}, enum[driver.Guarantee]{&r.guarantee}, enum[driver.OnLapse]{&r.onLapse},
-		&r.token, &r.fence, &r.generation, &r.attempt, &r.tookOver,
-		&r.fingerprint, &r.claimedAt, &r.leaseEnd, &r.endedAt, &r.retention, &r.tombstone, &r.outcome, &r.now,
-	}
-}
-
-// enum scans a small number. One that is none becomes 0, which no record has,
-// so that it is judged after the record's format.
-type enum[T ~uint8] struct{ dest *T }
-
-func (e enum[T]) Scan(src any) error {
-	var n sql.NullInt64
-	if err := n.Scan(src); err != nil {
-		return err
-	}
-	*e.dest = 0
-	if n.Int64 > 0 && n.Int64 <= math.MaxUint8 {
-		*e.dest = T(n.Int64)
-	}
-	return nil
 }
 
 // check returns [driver.ErrCorrupt] if no version of this package can have
@@ -65,6 +41,8 @@ func (e enum[T]) Scan(src any) error {
 func (r *record) check() error {
 	var bad string
 	switch claimed := r.state == driver.StateClaimed; {
+	case r.garbled:
+		bad = "not made of numbers"
 	case !claimed && r.state != driver.StateCompleted && r.state != driver.StateUncertain && r.state != driver.StateReleased:
 		bad = "in no known state"
 	case claimed && !r.leaseEnd.Valid:

@@ -97,7 +97,7 @@ func (r *record) unsettled() driver.ResolveResult {
 // one is a stub that was past its keep when it came to be, and so remembers
 // nothing but its fence.
 func (s *Store) settleArgs(p *driver.ResolveParams) *args {
-	a := keyArgs(p.Key, driver.Token{})
+	a := ownerArgs(p.Key, driver.Token{})
 	a[pFormat] = int64(p.Format)
 	a[pTo], a[pRetention], a[pTombstone], a[pKeep] = int64(driver.StateReleased), fenceMemory, int64(0), fenceMemory
 	switch p.Action {

@@ -24,7 +24,7 @@ const (
 
 // patience bounds the waiting of one call.
 type patience struct {
-	until time.Time
+	until time.Time // zero: nothing has kept it out yet
 	pause time.Duration
 	lost  int // how many more lost connections it bears
 }
@@ -33,13 +33,14 @@ type patience struct {
 // may hold many broken ones, but a server that is down is to be reported soon.
 const lostTries = 3
 
-func newPatience() *patience {
-	return &patience{until: time.Now().Add(BusyWait), pause: firstPause, lost: lostTries}
-}
+func newPatience() patience { return patience{pause: firstPause, lost: lostTries} }
 
 // wait waits a jittered pause after an attempt that failed by cause.
 func (p *patience) wait(ctx context.Context, cause error) error {
 	d := p.next()
+	if p.until.IsZero() {
+		p.until = time.Now().Add(BusyWait)
+	}
 	if time.Now().Add(d).After(p.until) {
 		return fmt.Errorf("%w for %v: %w", driver.ErrBusy, BusyWait, cause)
 	}
@@ -69,7 +70,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // again runs f until it fails by something else than another writer, or a
 // connection that broke a few times.
-func (s *Store) again(ctx context.Context, p *patience, f func() error) error {
+func (s *Store) again(ctx context.Context, p patience, f func() error) error {
 	for {
 		err := f()
 		if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
@@ -109,12 +110,11 @@ func (s *Store) writingOnce(ctx context.Context, f func() error) error {
 	return s.patiently(ctx, p, f)
 }
 
-func (s *Store) patiently(ctx context.Context, p *patience, f func() error) error {
+func (s *Store) patiently(ctx context.Context, p patience, f func() error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.leave()
-	p.until = time.Now().Add(BusyWait) // against other processes; its turn has come
 	return s.again(ctx, p, f)
 }
 

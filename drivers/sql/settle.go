@@ -35,7 +35,7 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 	if len(p.Outcome) > s.maxOutcome() {
 		return driver.CompleteResult{}, fmt.Errorf("%w: %d bytes", driver.ErrTooLarge, len(p.Outcome))
 	}
-	a := keyArgs(p.Key, p.Token)
+	a := ownerArgs(p.Key, p.Token)
 	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
 	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
 	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
@@ -90,7 +90,7 @@ func (s *Store) Release(ctx context.Context, p driver.ReleaseParams) (driver.Rel
 	if err := s.alone(ctx); err != nil {
 		return driver.ReleaseResult{}, err
 	}
-	a := keyArgs(p.Key, p.Token)
+	a := ownerArgs(p.Key, p.Token)
 	kept := max(p.Keep, driver.FenceMemory)
 	a[pRetention], a[pKeep] = s.dialect.micros(kept), s.dialect.keep(kept, 0)
 	err := s.writing(ctx, func() error {
@@ -130,7 +130,7 @@ func (s *Store) Renew(ctx context.Context, p driver.RenewParams) (driver.RenewRe
 }
 
 func (s session) renew(ctx context.Context, p *driver.RenewParams) (driver.RenewResult, error) {
-	a := keyArgs(p.Key, p.Token)
+	a := ownerArgs(p.Key, p.Token)
 	a[pLease] = s.dialect.us(p.Lease)
 	left, found, err := s.stamp(ctx, stRenew, a)
 	if err != nil {

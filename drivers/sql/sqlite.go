@@ -4,6 +4,8 @@ import "time"
 
 var sqliteDrivers = []string{"modernc.org/sqlite"}
 
+const sqliteNow = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`
+
 // sqlite speaks SQLite 3.42 or later.
 //
 // Its clock has milliseconds (https://www.sqlite.org/lang_datefunc.html). It
@@ -16,7 +18,10 @@ var sqlite = dialect{
 	name:  "sqlite",
 	title: "SQLite",
 
-	now:          `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`,
+	now: sqliteNow,
+	head: `format || ' ' || state || ' ' || guarantee || ' ' || on_lapse || ' ' || fence || ' ' || generation || ' ' || attempt
+	|| ' ' || took_over || ' ' || claimed_at || ' ' || coalesce(lease_end, '') || ' ' || coalesce(ended_at, '')
+	|| ' ' || coalesce(retention, '') || ' ' || coalesce(tombstone, '') || ' ' || (` + sqliteNow + `)`,
 	unit:         time.Millisecond,
 	numbered:     "?",
 	singleWriter: true,
@@ -36,7 +41,7 @@ var sqlite = dialect{
 
 	templates: [statementCount]string{
 		stRead: `
-SELECT {columns}, {now} FROM {table} WHERE scope = :scope AND id = :id`,
+SELECT {record} FROM {table} WHERE scope = :scope AND id = :id`,
 
 		stClaim: `
 INSERT INTO {table} (scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
@@ -60,7 +65,8 @@ RETURNING claimed_at`,
 
 		stComplete: `
 UPDATE {table} SET state = :to, format = :format, outcome = :outcome, lease_end = NULL, ended_at = {now},
-	retention = :retention, tombstone = :tombstone, purge_at = {now} + :keep
+	retention = :retention, tombstone = :tombstone,
+	purge_at = CASE WHEN purge_at - {now} - :keep BETWEEN 0 AND :keep / 8 THEN purge_at ELSE {now} + :keep END
 WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND format <= :format
 RETURNING {now}`,
 
@@ -97,9 +103,9 @@ DELETE FROM {table} WHERE rowid IN
 	(SELECT rowid FROM {table} WHERE purge_at < {now} ORDER BY purge_at LIMIT :limit)`,
 
 		stList: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
+SELECT scope, id, {record} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
 
 		stListScope: `
-SELECT scope, id, {columns}, {now} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+SELECT scope, id, {record} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
 	},
 }

@@ -71,7 +71,7 @@ var placeholder = regexp.MustCompile(`:([a-z_]+)`)
 // that occurs twice is sent once.
 func (d *dialect) compile(template string, c *config) statement {
 	var st statement
-	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{columns}", columns,
+	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{record}", d.head+", token, fingerprint, outcome",
 		"{idle}", strconv.FormatInt(c.idle.Milliseconds(), 10)).Replace(template)
 	st.sql = placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		p := param(slices.Index(paramNames[:], name[1:]))

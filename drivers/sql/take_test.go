@@ -41,7 +41,7 @@ func TestTakeChecksTheVerdictAgain(t *testing.T) {
 	time.Sleep(5 * time.Millisecond)
 	next := old
 	next.Token = driver.Token{2}
-	a := s.claimArgs(&next)
+	a := s.lockArgs(&next)
 	in := session{Store: s}
 	seen, err := in.read(t.Context(), a)
 	if err != nil {

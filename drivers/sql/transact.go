@@ -37,7 +37,7 @@ func (s *Store) Transact(
 	}
 	defer s.flights.leave(p.Claim.Key, f)
 
-	a := s.claimArgs(&p.Claim)
+	a := s.lockArgs(&p.Claim)
 	var seen *record
 	if s.readFirst(p.Claim.Key) {
 		var res driver.ClaimResult

@@ -19,6 +19,6 @@ CREATE TABLE {table} (
     fingerprint bytea,
     outcome     bytea,
     PRIMARY KEY (scope, id)
-);
+) WITH (fillfactor = 70); -- each row is written twice: room for the second next to the first
 
 CREATE INDEX {table}_purge ON {table} (purge_at) WHERE purge_at IS NOT NULL;
