@@ -38,10 +38,10 @@ func BenchmarkServers(b *testing.B) {
 		{"mariadb", testenv.MariaDB, "mysql"},
 	} {
 		for _, callers := range []int{1, 64} {
-			for _, work := range []string{"first", "replay", "inbox", "half"} {
-				b.Run(fmt.Sprintf("%s/%s/%d", s.name, work, callers), func(b *testing.B) {
+			for _, kind := range []string{"first", "replay", "inbox", "half"} {
+				b.Run(fmt.Sprintf("%s/%s/%d", s.name, kind, callers), func(b *testing.B) {
 					db := openServer(b, s.driver, testenv.Backend(b, s.backend))
-					db.compare(b, work, callers)
+					db.compare(b, kind, callers)
 				})
 			}
 		}
@@ -57,16 +57,20 @@ type serverDB struct {
 	insert, update, read, effect *sqlx.Stmt
 }
 
+// work is one operation on the key of number i.
+type work func(ctx context.Context, i int64) error
+
 // sqlTurn is how many operations one side does before it is the other's turn.
 const sqlTurn = 256
 
 // compare lets both sides do b.N operations, by turns.
-func (db *serverDB) compare(b *testing.B, work string, callers int) {
+func (db *serverDB) compare(b *testing.B, kind string, callers int) {
 	b.Helper()
-	sides := map[string]func(i int64) error{"idem": db.idem(work), "raw": db.raw(work)}
+	sides := map[string]work{"idem": db.idem(kind), "raw": db.raw(kind)}
 	var took [2]time.Duration
 	var next atomic.Int64
-	run := func(f func(int64) error, n int) time.Duration {
+	ctx := b.Context() // that can end, as a request's
+	run := func(f work, n int) time.Duration {
 		began := time.Now()
 		var left atomic.Int64
 		left.Store(int64(n))
@@ -74,7 +78,7 @@ func (db *serverDB) compare(b *testing.B, work string, callers int) {
 		for range callers {
 			all.Go(func() {
 				for left.Add(-1) >= 0 {
-					if err := f(next.Add(1)); err != nil {
+					if err := f(ctx, next.Add(1)); err != nil {
 						b.Error(err)
 						return
 					}
@@ -163,10 +167,10 @@ func (db *serverDB) fill(b *testing.B) {
 	for range 64 {
 		all.Go(func() {
 			for i := next.Add(1) - 1; i < sqlReplayed; i = next.Add(1) - 1 {
-				if err := db.replayIdem(i); err != nil {
+				if err := db.replayIdem(b.Context(), i); err != nil {
 					b.Error(err)
 				}
-				if err := db.firstRaw(sqlKey(i)); err != nil {
+				if err := db.firstRaw(b.Context(), sqlKey(i)); err != nil {
 					b.Error(err)
 				}
 			}
@@ -197,19 +201,19 @@ func (db *serverDB) multiply(b *testing.B, n int) {
 
 func sqlKey(i int64) string { return "replay-" + strconv.FormatInt(i%sqlReplayed, 10) }
 
-func (db *serverDB) idem(work string) func(i int64) error {
-	first := func(i int64) error {
-		_, err := idem.Execute(context.Background(), "pay-"+strconv.FormatInt(i, 10), charge, idem.On(db.lease))
+func (db *serverDB) idem(kind string) work {
+	first := func(ctx context.Context, i int64) error {
+		_, err := idem.Execute(ctx, "pay-"+strconv.FormatInt(i, 10), charge, idem.On(db.lease))
 		return err
 	}
-	switch work {
+	switch kind {
 	case "replay":
 		return db.replayIdem
 	case "half":
 		return halfAndHalf(first, db.replayIdem)
 	case "inbox":
-		return func(i int64) error {
-			_, err := idem.Execute(context.Background(), "box-"+strconv.FormatInt(i, 10), func(ctx context.Context) (receipt, error) {
+		return func(ctx context.Context, i int64) error {
+			_, err := idem.Execute(ctx, "box-"+strconv.FormatInt(i, 10), func(ctx context.Context) (receipt, error) {
 				tx, _ := idemsql.Tx(ctx)
 				_, err := tx.StmtxContext(ctx, db.effect).ExecContext(ctx, want.Amount)
 				return want, err
@@ -220,18 +224,18 @@ func (db *serverDB) idem(work string) func(i int64) error {
 	return first
 }
 
-func (db *serverDB) replayIdem(i int64) error {
-	_, err := idem.Execute(context.Background(), sqlKey(i), charge, idem.On(db.lease))
+func (db *serverDB) replayIdem(ctx context.Context, i int64) error {
+	_, err := idem.Execute(ctx, sqlKey(i), charge, idem.On(db.lease))
 	return err
 }
 
-func (db *serverDB) raw(work string) func(i int64) error {
-	first := func(i int64) error { return db.firstRaw("pay-" + strconv.FormatInt(i, 10)) }
-	replay := func(i int64) error {
+func (db *serverDB) raw(kind string) work {
+	first := func(ctx context.Context, i int64) error { return db.firstRaw(ctx, "pay-"+strconv.FormatInt(i, 10)) }
+	replay := func(ctx context.Context, i int64) error {
 		var outcome []byte
-		return db.read.Get(&outcome, sqlKey(i))
+		return db.read.GetContext(ctx, &outcome, sqlKey(i))
 	}
-	switch work {
+	switch kind {
 	case "replay":
 		return replay
 	case "half":
@@ -242,37 +246,37 @@ func (db *serverDB) raw(work string) func(i int64) error {
 	return first
 }
 
-func halfAndHalf(first, replay func(i int64) error) func(i int64) error {
-	return func(i int64) error {
+func halfAndHalf(first, replay work) work {
+	return func(ctx context.Context, i int64) error {
 		if i%2 == 0 {
-			return first(i)
+			return first(ctx, i)
 		}
-		return replay(i)
+		return replay(ctx, i)
 	}
 }
 
-func (db *serverDB) firstRaw(key string) error {
-	if _, err := db.insert.Exec(key); err != nil {
+func (db *serverDB) firstRaw(ctx context.Context, key string) error {
+	if _, err := db.insert.ExecContext(ctx, key); err != nil {
 		return err
 	}
-	_, err := db.update.Exec([]byte("outcome"), key)
+	_, err := db.update.ExecContext(ctx, []byte("outcome"), key)
 	return err
 }
 
-func (db *serverDB) inboxRaw(i int64) error {
-	tx, err := db.Beginx()
+func (db *serverDB) inboxRaw(ctx context.Context, i int64) error {
+	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
 	key := "box-" + strconv.FormatInt(i, 10)
-	if _, err := tx.Stmtx(db.insert).Exec(key); err != nil {
+	if _, err := tx.StmtxContext(ctx, db.insert).ExecContext(ctx, key); err != nil {
 		return err
 	}
-	if _, err := tx.Stmtx(db.effect).Exec(want.Amount); err != nil {
+	if _, err := tx.StmtxContext(ctx, db.effect).ExecContext(ctx, want.Amount); err != nil {
 		return err
 	}
-	if _, err := tx.Stmtx(db.update).Exec([]byte("outcome"), key); err != nil {
+	if _, err := tx.StmtxContext(ctx, db.update).ExecContext(ctx, []byte("outcome"), key); err != nil {
 		return err
 	}
 	return tx.Commit()
