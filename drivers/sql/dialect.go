@@ -49,7 +49,8 @@ func (d Dialect) spec() *dialect {
 type statementID int
 
 const (
-	// stRead answers {record}: a key's record, and the clock.
+	// stRead answers {seen}: a key's record, and the clock. A clock that is
+	// read after the record would find a lease lapsed that was renewed in time.
 	stRead statementID = iota
 	// stReadLatest is stRead inside a transaction, of what has been committed
 	// since its snapshot too. Empty: the dialect has no need of it.
@@ -95,13 +96,14 @@ const (
 )
 
 // dialect is all that differs between databases. In templates, {table},
-// {record}, {now} and {idle} stand for the table, what a record is read from,
-// the clock in µs and how long a transaction may be idle in ms, and :name for a
-// parameter.
+// {record}, {seen}, {now} and {idle} stand for the table, what a record is read
+// from by a statement that has locked it, or by one that has not, the clock in
+// µs and how long a transaction may be idle in ms, and :name for a parameter.
 type dialect struct {
 	name, title string
 
 	now          string
+	began        string        // the clock when the statement began: not later than what it sees. Empty: now
 	head         string        // the numbers of a record and the clock as one text, see [head]
 	unit         time.Duration // of the clock
 	numbered     string        // what numbered placeholders begin with; "": they are plain question marks

@@ -29,7 +29,8 @@ var mysql = dialect{
 	name:  "mysql",
 	title: "MySQL",
 
-	now: mysqlNow,
+	now:   mysqlNow,
+	began: mysqlStart,
 	head: `CONCAT_WS(' ', format, state, guarantee, on_lapse, fence, generation, attempt, took_over, claimed_at,
 	COALESCE(lease_end, ''), COALESCE(ended_at, ''), COALESCE(retention, ''), COALESCE(tombstone, ''), ` + mysqlNow + `)`,
 	unit:       time.Microsecond,
@@ -110,7 +111,7 @@ WHERE scope = :scope AND id = :id AND state = 1 AND token = :token`
 
 var mysqlTemplates = [statementCount]string{
 	stRead: `
-SELECT {record} FROM {table} WHERE scope = :scope AND id = :id`,
+SELECT {seen} FROM {table} WHERE scope = :scope AND id = :id`,
 
 	// An older snapshot of the transaction would not show what an insert has met.
 	stReadLatest: `
@@ -174,11 +175,11 @@ DELETE t FROM (SELECT scope, id FROM {table} WHERE purge_at < ` + mysqlStart + `
 STRAIGHT_JOIN {table} AS t ON t.scope = d.scope AND t.id = d.id`,
 
 	stList: `
-SELECT scope, id, {record} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
+SELECT scope, id, {seen} FROM {table} WHERE scope > :scope OR scope = :scope AND id > :id
 ORDER BY scope, id LIMIT :limit`,
 
 	stListScope: `
-SELECT scope, id, {record} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+SELECT scope, id, {seen} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
 }
 
 // lockName is the part of a lock's name that the table and the key give.

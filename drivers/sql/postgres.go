@@ -19,7 +19,8 @@ var postgres = dialect{
 	name:  "postgres",
 	title: "PostgreSQL",
 
-	now: postgresNow,
+	now:   postgresNow,
+	began: postgresStart,
 	head: `concat(format, ' ', state, ' ', guarantee, ' ', on_lapse, ' ', fence, ' ', generation, ' ', attempt, ' ', CAST(took_over AS int),
 	' ', claimed_at, ' ', lease_end, ' ', ended_at, ' ', retention, ' ', tombstone, ' ', ` + postgresNow + `)`,
 	unit:       time.Microsecond,
@@ -42,7 +43,7 @@ var postgres = dialect{
 
 	templates: [statementCount]string{
 		stRead: `
-SELECT {record} FROM {table} WHERE scope = :scope AND id = :id`,
+SELECT {seen} FROM {table} WHERE scope = :scope AND id = :id`,
 
 		stClaim: `
 INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM (SELECT {now} AS n OFFSET 0) AS c
@@ -54,7 +55,7 @@ WITH i AS (
 	ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at)
 SELECT claimed_at, ` + postgresNothing + ` FROM i
 UNION ALL
-SELECT 0, {record} FROM {table} WHERE scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
+SELECT 0, {seen} FROM {table} WHERE scope = :scope AND id = :id AND NOT EXISTS (SELECT FROM i)`,
 
 		stLockClaim: `
 INSERT INTO {table} (` + postgresInserted + `) SELECT ` + postgresValues + ` FROM (
@@ -65,7 +66,7 @@ ON CONFLICT (scope, id) DO NOTHING RETURNING claimed_at`,
 WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(:lock) AS got)
 SELECT 1, ` + postgresNothing + ` FROM l WHERE NOT got
 UNION ALL
-SELECT 0, {record} FROM {table}, l WHERE got AND scope = :scope AND id = :id`,
+SELECT 0, {seen} FROM {table}, l WHERE got AND scope = :scope AND id = :id`,
 
 		stTake: `
 WITH l AS MATERIALIZED (SELECT scope, id FROM {table} WHERE ` + postgresSeen + ` FOR UPDATE),
@@ -121,17 +122,18 @@ DELETE FROM {table} WHERE ctid = ANY (ARRAY(
 	ORDER BY purge_at LIMIT :limit FOR UPDATE SKIP LOCKED))`,
 
 		stList: `
-SELECT scope, id, {record} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
+SELECT scope, id, {seen} FROM {table} WHERE (scope, id) > (:scope, :id) ORDER BY scope, id LIMIT :limit`,
 
 		stListScope: `
-SELECT scope, id, {record} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
+SELECT scope, id, {seen} FROM {table} WHERE scope = :scope AND id > :id ORDER BY id LIMIT :limit`,
 	},
 }
 
 // The parts that statements of PostgreSQL share.
 const (
 	// A double has the microseconds to within one, and extract's numeric takes longer.
-	postgresNow = `CAST(date_part('epoch', clock_timestamp()) * 1000000 AS bigint)`
+	postgresStart = `CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`
+	postgresNow   = `CAST(date_part('epoch', clock_timestamp()) * 1000000 AS bigint)`
 
 	// postgresIdle bounds how long the transaction lives on if its client has
 	// vanished without a word, unless the server does so by a setting of its own.

@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -71,7 +72,9 @@ var placeholder = regexp.MustCompile(`:([a-z_]+)`)
 // that occurs twice is sent once.
 func (d *dialect) compile(template string, c *config) statement {
 	var st statement
-	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{record}", d.head+", token, fingerprint, outcome",
+	const rest = ", token, fingerprint, outcome"
+	seen := strings.Replace(d.head, d.now, cmp.Or(d.began, d.now), 1)
+	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{record}", d.head+rest, "{seen}", seen+rest,
 		"{idle}", strconv.FormatInt(c.idle.Milliseconds(), 10)).Replace(template)
 	st.sql = placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		p := param(slices.Index(paramNames[:], name[1:]))
