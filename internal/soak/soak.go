@@ -76,6 +76,9 @@ func run(ctx context.Context, c config) (*summary, error) {
 			s.other = append(s.other, fmt.Sprintf("closing %s: %v", b.name, err))
 		}
 	}
+	for _, one := range s.stores {
+		one.sides, one.auditor = nil, nil
+	}
 	s.settle()
 	return s, nil
 }
@@ -118,6 +121,7 @@ func (s *summary) settle() {
 
 func heap() uint64 {
 	runtime.GC()
+	runtime.GC() // pools keep what they hold for one more
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -61,7 +61,9 @@ func (i *inbox) effects(ctx context.Context, epoch string) (map[string]int, erro
 	return counts, err
 }
 
+// close ends what was opened, and lets go of what it held in memory.
 func (b *backend) close() error {
+	b.handles, b.clean = nil, nil
 	var errs []error
 	for _, f := range slices.Backward(b.closers) {
 		errs = append(errs, f())
