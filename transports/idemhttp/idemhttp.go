@@ -133,14 +133,17 @@ func isAnyOf(err error, targets ...error) bool {
 
 // options returns the options of the call, or has answered.
 func (m *middleware) options(w http.ResponseWriter, r *http.Request) ([]idem.ExecuteOption, bool) {
-	opts := []idem.ExecuteOption{idem.On(m.op), idem.WithScope(route(r))}
+	principal := ""
 	if m.principal != nil {
-		principal, err := m.principal(r)
-		if err != nil || principal == "" {
+		var err error
+		if principal, err = m.principal(r); err != nil || principal == "" {
 			m.problem(w, http.StatusForbidden, "forbidden", "", 0)
 			return nil, false
 		}
-		opts = append(opts, idem.WithScope(principal))
+	}
+	opts := []idem.ExecuteOption{idem.On(m.op)}
+	for _, o := range KeyOptions(r, principal) {
+		opts = append(opts, o)
 	}
 	fingerprint, err := m.fingerprint(r, bodyOf(r))
 	if err != nil {

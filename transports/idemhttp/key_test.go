@@ -180,6 +180,13 @@ func TestRouteIsThePatternInsideAMuxAndThePathOutside(t *testing.T) {
 		if a := v.Send(rules.Request{Path: "/payments/1", Key: "k"}); a.Body != "1" {
 			t.Errorf("%s: %+v", name, a)
 		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/payments/1", nil)
+		if r.Pattern = "POST /payments/{id}"; name == "outside" {
+			r.Pattern = ""
+		}
+		if _, ok, err := v.Op.Inspect(t.Context(), "k", idemhttp.KeyOptions(r, "")...); !ok || err != nil {
+			t.Errorf("%s: an operator does not find the record: %v", name, err)
+		}
 		if a := v.Send(rules.Request{Path: "/payments/2", Key: "k"}); a.Status != row.other {
 			t.Errorf("%s: %+v, want %d", name, a, row.other)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/idem-go/idem"
 	"github.com/idem-go/idem/internal/canonical"
 )
 
@@ -51,6 +52,7 @@ func (c *config) readBody(r *http.Request) error {
 		body = []byte(r.PostForm.Encode()) // ParseForm has read it
 	}
 	r.Body = buffered{all: body}
+	r.ContentLength, r.TransferEncoding = int64(len(body)), nil // now it is known
 	rewind(r)
 	return nil
 }
@@ -89,6 +91,17 @@ func isJSON(r *http.Request) bool {
 	}
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && (t == "application/json" || strings.HasSuffix(t, "+json"))
+}
+
+// KeyOptions says where the record of a request's key lives, for
+// [idem.Operation.Inspect], Resolve and Forget. principal is what [WithPrincipal]
+// returns for the request; "": there is none.
+func KeyOptions(r *http.Request, principal string) []idem.KeyOption {
+	opts := []idem.KeyOption{idem.WithScope(route(r))}
+	if principal != "" {
+		opts = append(opts, idem.WithScope(principal))
+	}
+	return opts
 }
 
 // route names what the request asks for: the mux's pattern inside a mux, else the path.
