@@ -20,8 +20,9 @@ type call struct {
 	token       driver.Token
 	fingerprint []byte
 	typ         resultType
-	outer       *Attempt // the run that this call is made in; nil: none
-	joins       bool     // inside a transaction of the same store
+	outer       *Attempt     // the run that this call is made in; nil: none
+	joins       bool         // inside a transaction of the same store
+	member      *batchMember // of a batch; nil: the call is alone
 
 	start     time.Time
 	waitUntil time.Time

@@ -58,7 +58,7 @@ func (c *call) claim(ctx context.Context) (driver.ClaimResult, error) {
 	p := c.claimParams()
 	granted := false // perhaps, by one of the tries
 	for try := 1; ; try++ {
-		res, err := c.op.driver.Claim(ctx, p)
+		res, err := c.sendClaim(ctx, p)
 		if err == nil {
 			return res, nil
 		}

@@ -20,7 +20,7 @@ func (c *call) record(ctx context.Context, t transition, claim driver.ClaimResul
 	}
 	for try := 1; ; try++ {
 		at.asked = time.Now()
-		res, err := c.op.driver.Complete(settling, p)
+		res, err := c.sendCompletion(settling, p)
 		switch {
 		case err == nil:
 			c.recorded(p, res, claim, at)
