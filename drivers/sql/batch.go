@@ -1,99 +1,142 @@
 package idemsql
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/idem-go/idem/driver"
 )
 
-// renewal is one renewal of a batch as a statement gets it: bytes in hex, the lease in µs.
-type renewal struct {
-	Scope string `json:"scope"`
-	ID    string `json:"id"`
-	Token string `json:"token"`
-	Lease int64  `json:"lease"`
-}
+const (
+	// maxBatch is how much goes into one statement at most.
+	maxBatch = 100
+	// maxBatchOutcome is how large an outcome may be, in bytes, that goes out with others.
+	maxBatchOutcome = 16 << 10
+)
 
-// holder is whose lease a renewal prolongs.
-type holder struct {
+// batch is what one statement does for many keys, each by itself. The keys are
+// sorted, so that two batches never wait for each other in a circle.
+type batch []entry
+
+type entry struct {
+	place int // of the answer
 	key   driver.Key
-	token driver.Token
+	args  *args
 }
 
-// RenewBatch implements [driver.BatchRenewer] with one statement, and one more
-// for each lease that was not found; on MySQL and MariaDB with one for each lease.
-func (s *Store) RenewBatch(ctx context.Context, p driver.RenewBatchParams) (driver.RenewBatchResult, error) {
-	if err := s.alone(ctx); err != nil {
-		return driver.RenewBatchResult{}, err
-	}
-	answers := make([]driver.RenewAnswer, len(p.Renewals))
-	if s.dialect.templates[stRenewBatch] == "" {
-		for i, r := range p.Renewals {
-			answers[i].Result, answers[i].Err = s.Renew(ctx, r)
-		}
-		return driver.RenewBatchResult{Renewals: answers}, nil
-	}
-	leases := make(map[holder]int64, len(p.Renewals)) // the longest, of a lease that occurs twice
-	for i, r := range p.Renewals {
-		if answers[i].Err = r.Validate(); answers[i].Err == nil {
-			h := holder{r.Key, r.Token}
-			leases[h] = max(leases[h], s.dialect.us(r.Lease))
+// collect makes batches of n requests. args returns what the statement needs
+// for one; nil: it has been answered already. The rest has to go by itself
+// afterwards: a key that occurs again, and all where there is no such statement.
+func (s *Store) collect(id statementID, n int, args func(i int) (driver.Key, *args)) (batches []batch, rest []int) {
+	var all batch
+	seen := make(map[driver.Key]bool, n)
+	for i := range n {
+		k, a := args(i)
+		switch {
+		case a == nil:
+		case seen[k] || !s.batches(id):
+			rest = append(rest, i)
+		default:
+			seen[k] = true
+			all = append(all, entry{place: i, key: k, args: a})
 		}
 	}
-	left, err := s.renewAll(ctx, leases)
+	slices.SortFunc(all, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.key.Scope, b.key.Scope), cmp.Compare(a.key.ID, b.key.ID))
+	})
+	return slices.Collect(slices.Chunk(all, maxBatch)), rest
+}
+
+// batches reports whether the server knows the statement. Those of MySQL's
+// family need JSON_TABLE.
+func (s *Store) batches(id statementID) bool {
+	if s.dialect.stamps {
+		f := s.server.Load()
+		return f != nil && f.modern
+	}
+	return s.dialect.templates[id] != ""
+}
+
+// text is the batch as statements get it: an array of objects with the names of
+// the parameters, bytes in hex, NULL left out.
+func (b batch) text() (string, error) {
+	list := make([]map[string]any, len(b))
+	for i, e := range b {
+		object := make(map[string]any, len(e.args))
+		for p, v := range e.args {
+			if bytes, ok := v.([]byte); ok {
+				v = hex.EncodeToString(bytes)
+			}
+			if v != nil {
+				object[paramNames[p]] = v
+			}
+		}
+		list[i] = object
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
+}
+
+// written is what a batch has written: a number for each key, as the statement
+// for one would answer it; or, where writes answer no rows, one for all.
+type written struct {
+	of    map[driver.Key]int64
+	stamp int64
+	rows  int64
+}
+
+func (s session) writeBatch(ctx context.Context, id statementID, b batch) (w written, err error) {
+	text, err := b.text()
 	if err != nil {
-		return driver.RenewBatchResult{}, s.failed("renew", err)
+		return w, err
 	}
-	for i, r := range p.Renewals {
-		if answers[i].Err != nil {
-			continue
+	err = s.writing(ctx, func() error {
+		w = written{of: make(map[driver.Key]int64, len(b))}
+		if s.dialect.stamps {
+			res, err := s.exec(ctx, id, &args{pBatch: text})
+			if err != nil {
+				return err
+			}
+			w.stamp, _ = res.LastInsertId()
+			w.rows, err = res.RowsAffected()
+			return err
 		}
-		if us, renewed := left[holder{r.Key, r.Token}]; renewed {
-			answers[i].Result.LeaseLeft = duration(us)
-			continue
-		}
-		err := s.reading(ctx, func() error {
-			return session{Store: s, on: s.renewals}.notRenewed(ctx, ownerArgs(r.Key, r.Token), r.Token)
+		return s.each(ctx, id, &args{pBatch: text}, func(scan func(...any) error) error {
+			var k driver.Key
+			var n int64
+			err := scan(&k.Scope, &k.ID, &n)
+			w.of[k] = n
+			return err
 		})
-		answers[i].Err = s.failed("renew", err)
-	}
-	return driver.RenewBatchResult{Renewals: answers}, nil
+	})
+	return w, err
 }
 
-// renewAll renews leases and returns what is left of those that it found.
-func (s *Store) renewAll(ctx context.Context, leases map[holder]int64) (map[holder]int64, error) {
-	left := make(map[holder]int64, len(leases))
-	if len(leases) == 0 {
-		return left, nil
+// readBatch reads the records of a batch's keys.
+func (s session) readBatch(ctx context.Context, b batch) (map[driver.Key]*record, error) {
+	found := make(map[driver.Key]*record, len(b))
+	if len(b) == 0 {
+		return found, nil
 	}
-	batch := make([]renewal, 0, len(leases))
-	for h, lease := range leases {
-		batch = append(batch, renewal{
-			Scope: hex.EncodeToString([]byte(h.key.Scope)),
-			ID:    hex.EncodeToString([]byte(h.key.ID)),
-			Token: hex.EncodeToString(h.token[:]),
-			Lease: lease,
-		})
+	keys := make(batch, len(b))
+	for i, e := range b {
+		keys[i] = entry{key: e.key, args: keyArgs(e.key)}
 	}
-	text, err := json.Marshal(batch)
+	text, err := keys.text()
 	if err != nil {
 		return nil, err
 	}
-	err = s.writing(ctx, func() error {
-		clear(left)
-		return session{Store: s, on: s.renewals}.each(ctx, stRenewBatch, &args{pBatch: string(text)}, func(scan func(...any) error) error {
-			var h holder
-			var token []byte
-			var us int64
-			if err := scan(&h.key.Scope, &h.key.ID, &token, &us); err != nil {
-				return err
-			}
-			copy(h.token[:], token)
-			left[h] = us
-			return nil
+	err = s.reading(ctx, func() error {
+		return s.each(ctx, stReadBatch, &args{pBatch: text}, func(scan func(...any) error) error {
+			var k driver.Key
+			r := &record{unit: s.dialect.unit}
+			err := scan(append([]any{&k.Scope, &k.ID}, r.dest()...)...)
+			found[k] = r
+			return err
 		})
 	})
-	return left, err
+	return found, err
 }

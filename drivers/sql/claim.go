@@ -160,9 +160,14 @@ func (s session) create(ctx context.Context, p *driver.ClaimParams, a *args) (se
 	case stamp == elsewhere:
 		return nil, driver.ClaimResult{Decision: driver.DecisionInFlight}, nil
 	}
-	r := s.claimed(p, stamp)
-	r.fence, r.generation, r.attempt = stamp, stamp, 1
-	return nil, r.answer(driver.DecisionClaimed, false), nil
+	return nil, s.created(p, stamp), nil
+}
+
+// created answers a claim that made the record when the clock was now.
+func (s *Store) created(p *driver.ClaimParams, now int64) driver.ClaimResult {
+	r := s.claimed(p, now)
+	r.fence, r.generation, r.attempt = now, now, 1
+	return r.answer(driver.DecisionClaimed, false)
 }
 
 // met reads what a claim of a new key has met.

@@ -81,9 +81,14 @@ const (
 	stRelease
 	stRenew
 	stSettle
-	// stRenewBatch takes the renewals as JSON (see [renewal]) and answers
-	// scope, ID, token and what is left of the lease for each that it renewed.
+	// stClaimBatch, stCompleteBatch and stRenewBatch do for each entry of :batch
+	// (see [batch]) what the statement for one does, and answer scope, ID and
+	// its number for each that found what it expects. stReadBatch answers
+	// scope, ID and what stRead answers.
+	stClaimBatch
+	stCompleteBatch
 	stRenewBatch
+	stReadBatch
 	// stPurge deletes at most :limit rows. stPurgeFree leaves out those that
 	// somebody has locked, on a server of which only some versions can.
 	stPurge
@@ -96,9 +101,10 @@ const (
 )
 
 // dialect is all that differs between databases. In templates, {table},
-// {record}, {seen}, {now} and {idle} stand for the table, what a record is read
-// from by a statement that has locked it, or by one that has not, the clock in
-// µs and how long a transaction may be idle in ms, and :name for a parameter.
+// {record}, {seen}, {now}, {memory} and {idle} stand for the table, what a
+// record is read from by a statement that has locked it, or by one that has
+// not, the clock and [driver.FenceMemory] in µs and how long a transaction may
+// be idle in ms, and :name for a parameter.
 type dialect struct {
 	name, title string
 

@@ -93,6 +93,14 @@ const (
 	mysqlSeen = `scope = :scope AND id = :id AND fence = :fence AND state = :state AND COALESCE(lease_end, ended_at) = :base
 	AND {now} > :from AND {now} <= :until`
 
+	// mysqlListed holds for the records of a batch.
+	mysqlListed = `t.scope = UNHEX(b.scope) AND t.id = UNHEX(b.id)`
+	mysqlKeys   = `JSON_TABLE(:batch, '$[*]' COLUMNS (scope VARCHAR(512) PATH '$.scope', id VARCHAR(512) PATH '$.id')) AS b`
+	mysqlBatch  = `JSON_TABLE(:batch, '$[*]' COLUMNS (scope VARCHAR(512) PATH '$.scope', id VARCHAR(512) PATH '$.id',
+	token VARCHAR(32) PATH '$.token', format INT PATH '$.format', guarantee INT PATH '$.guarantee', on_lapse INT PATH '$.on_lapse',
+	fingerprint VARCHAR(512) PATH '$.fingerprint', lease BIGINT PATH '$.lease', retention BIGINT PATH '$.retention',
+	tombstone BIGINT PATH '$.tombstone', keep BIGINT PATH '$.keep', to_state INT PATH '$.to', outcome LONGTEXT PATH '$.outcome')) AS b`
+
 	mysqlTake = `
 UPDATE {table} SET claimed_at = LAST_INSERT_ID({now}), lease_end = claimed_at + :lease, ended_at = NULL,
 	format = :format, state = 1, guarantee = :guarantee, on_lapse = :on_lapse, token = :token,
@@ -153,9 +161,35 @@ UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep
 	state = 5, fingerprint = NULL, lease_end = NULL, retention = :retention, tombstone = 0` + mysqlOwned,
 
 	stRenew: `
-UPDATE {table} SET purge_at = purge_at + GREATEST(lease_end, {now} + :lease) - lease_end,
-	lease_end = GREATEST(lease_end, {now} + :lease),
+UPDATE {table} SET lease_end = GREATEST(lease_end, {now} + :lease),
+	purge_at = purge_at + GREATEST(0, lease_end + GREATEST(retention + tombstone, {memory}) - purge_at),
 	attempt = attempt + 0 * LAST_INSERT_ID(GREATEST(lease_end - {now}, 1))` + mysqlOwned + ` AND lease_end IS NOT NULL`,
+
+	stClaimBatch: `
+INSERT INTO {table} (` + mysqlInserted + `)
+SELECT UNHEX(b.scope), UNHEX(b.id), b.format, 1, b.guarantee, b.on_lapse, UNHEX(b.token), LAST_INSERT_ID(c.n), c.n, 1, 0,
+	UNHEX(b.fingerprint), c.n, c.n + b.lease, b.retention, b.tombstone, c.n + b.lease + b.keep
+FROM (SELECT {now} AS n) AS c, ` + mysqlBatch + `
+ON DUPLICATE KEY UPDATE fence = {table}.fence`,
+
+	// The assignments of an UPDATE of several tables may be made in any order,
+	// so none needs another's:
+	// https://dev.mysql.com/doc/refman/8.4/en/update.html
+	stCompleteBatch: `
+UPDATE (SELECT {now} AS n) AS c, ` + mysqlBatch + ` STRAIGHT_JOIN {table} AS t ON ` + mysqlListed + `
+SET t.ended_at = LAST_INSERT_ID(c.n), t.purge_at = IF(t.purge_at - c.n - b.keep BETWEEN 0 AND b.keep DIV 8, t.purge_at, c.n + b.keep),
+	t.state = b.to_state, t.format = b.format, t.outcome = UNHEX(b.outcome), t.lease_end = NULL,
+	t.retention = b.retention, t.tombstone = b.tombstone
+WHERE t.state = 1 AND t.token = UNHEX(b.token) AND t.format <= b.format`,
+
+	stRenewBatch: `
+UPDATE (SELECT {now} AS n) AS c, ` + mysqlBatch + ` STRAIGHT_JOIN {table} AS t ON ` + mysqlListed + `
+SET t.lease_end = GREATEST(t.lease_end, c.n + b.lease), t.purge_at = t.purge_at
+	+ GREATEST(0, GREATEST(t.lease_end, c.n + b.lease) + GREATEST(t.retention + t.tombstone, {memory}) - t.purge_at)
+WHERE t.state = 1 AND t.token = UNHEX(b.token) AND t.lease_end IS NOT NULL`,
+
+	stReadBatch: `
+SELECT t.scope, t.id, {seen} FROM ` + mysqlKeys + ` STRAIGHT_JOIN {table} AS t ON ` + mysqlListed,
 
 	stSettle: `
 UPDATE {table} SET ended_at = LAST_INSERT_ID({now}), purge_at = ended_at + :keep,

@@ -94,8 +94,8 @@ WHERE scope = :scope AND id = :id AND state = 1 AND token = :token
 RETURNING ended_at`,
 
 		stRenew: `
-UPDATE {table} SET purge_at = purge_at + greatest(lease_end, {now} + :lease) - lease_end,
-	lease_end = greatest(lease_end, {now} + :lease)
+UPDATE {table} SET lease_end = greatest(lease_end, {now} + :lease), purge_at = purge_at
+	+ greatest(0, greatest(lease_end, {now} + :lease) + greatest(retention + tombstone, {memory}) - purge_at)
 WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND lease_end IS NOT NULL
 RETURNING lease_end - {now}`,
 
@@ -107,12 +107,33 @@ WHERE ` + postgresSeen + ` AND {now} > :from AND {now} <= :until
 RETURNING ended_at`,
 
 		stRenewBatch: `
-UPDATE {table} AS t SET purge_at = purge_at + greatest(lease_end, {now} + b.lease) - lease_end,
-	lease_end = greatest(lease_end, {now} + b.lease)
+UPDATE {table} AS t SET lease_end = greatest(lease_end, {now} + b.lease), purge_at = purge_at
+	+ greatest(0, greatest(lease_end, {now} + b.lease) + greatest(retention + tombstone, {memory}) - purge_at)
 FROM json_to_recordset(CAST(:batch AS json)) AS b (scope text, id text, token text, lease bigint)
-WHERE t.scope = decode(b.scope, 'hex') AND t.id = decode(b.id, 'hex') AND t.state = 1
-	AND t.token = decode(b.token, 'hex') AND t.lease_end IS NOT NULL
-RETURNING t.scope, t.id, t.token, t.lease_end - {now}`,
+WHERE ` + postgresListed + ` AND t.token = decode(b.token, 'hex') AND t.lease_end IS NOT NULL AND t.state = 1
+RETURNING t.scope, t.id, t.lease_end - {now}`,
+
+		stClaimBatch: `
+INSERT INTO {table} (` + postgresInserted + `)
+SELECT decode(b.scope, 'hex'), decode(b.id, 'hex'), b.format, 1, b.guarantee, b.on_lapse, decode(b.token, 'hex'), c.n, c.n, 1, false,
+	decode(b.fingerprint, 'hex'), c.n, c.n + b.lease, b.retention, b.tombstone, c.n + b.lease + b.keep
+FROM (SELECT {now} AS n OFFSET 0) AS c, json_to_recordset(CAST(:batch AS json)) AS b (scope text, id text, format smallint,
+	guarantee smallint, on_lapse smallint, token text, fingerprint text, lease bigint, retention bigint, tombstone bigint, keep bigint)
+ON CONFLICT (scope, id) DO NOTHING
+RETURNING scope, id, claimed_at`,
+
+		stCompleteBatch: `
+UPDATE {table} AS t SET state = b.to, format = b.format, outcome = decode(b.outcome, 'hex'), lease_end = NULL, ended_at = {now},
+	retention = b.retention, tombstone = b.tombstone,
+	purge_at = CASE WHEN purge_at - {now} - b.keep BETWEEN 0 AND b.keep / 8 THEN purge_at ELSE {now} + b.keep END
+FROM json_to_recordset(CAST(:batch AS json)) AS b (scope text, id text, "to" smallint, format smallint, token text, outcome text,
+	retention bigint, tombstone bigint, keep bigint)
+WHERE ` + postgresListed + ` AND t.token = decode(b.token, 'hex') AND t.state = 1 AND t.format <= b.format
+RETURNING t.scope, t.id, t.ended_at`,
+
+		stReadBatch: `
+SELECT t.scope, t.id, {seen} FROM json_to_recordset(CAST(:batch AS json)) AS b (scope text, id text)
+JOIN {table} AS t ON ` + postgresListed,
 
 		// statement_timestamp() may be compared in the index, clock_timestamp() may not.
 		stPurge: `
@@ -152,6 +173,9 @@ const (
 
 	// postgresSeen holds for the record that was read.
 	postgresSeen = `scope = :scope AND id = :id AND fence = :fence AND state = :state AND coalesce(lease_end, ended_at) = :base`
+
+	// postgresListed holds for the records of a batch.
+	postgresListed = `t.scope = decode(b.scope, 'hex') AND t.id = decode(b.id, 'hex')`
 
 	postgresTaken = `
 	format = CAST(:format AS smallint), state = 1, guarantee = :guarantee, on_lapse = :on_lapse, token = :token,

@@ -52,7 +52,7 @@ func (s *Store) Purge(ctx context.Context, p driver.PurgeParams) (driver.PurgeRe
 
 func (s *Store) purge(ctx context.Context, limit int) (int64, error) {
 	id := stPurge
-	if f := s.server.Load(); f != nil && f.skips {
+	if f := s.server.Load(); f != nil && f.modern {
 		id = stPurgeFree
 	}
 	res, err := session{Store: s}.exec(ctx, id, &args{pLimit: int64(limit)})

@@ -1,7 +1,6 @@
 package idemsql_test
 
 import (
-	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -162,58 +161,6 @@ func TestWhatIsStillNeededIsNotPurged(t *testing.T) {
 	}
 	s.mustClaim(claimOf("live"), driver.DecisionInFlight)
 	s.mustClaim(claimOf("guard"), driver.DecisionUncertain)
-}
-
-// Or else each completion would have to move its row in the index.
-func TestCompletionKeepsToTheEndThatItsClaimForetold(t *testing.T) {
-	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		keepsToTheEnd(t, setup(t))
-	})
-	for name, s := range servers {
-		if len(s.opts) > 0 || s.params != "" {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			keepsToTheEnd(t, s.open(t))
-		})
-	}
-}
-
-func keepsToTheEnd(t *testing.T, b *bundle) {
-	t.Helper()
-	end := func(id string) (at *int64) {
-		table := cmp.Or(b.table, "idem_records")
-		must(t, b.db.Get(&at, b.db.Rebind("SELECT purge_at FROM "+table+" WHERE id = ?"), []byte(id)))
-		return at
-	}
-	for id, kept := range map[string]time.Duration{
-		"as foretold": time.Hour,
-		"shorter":     driver.FenceMemory,
-		"longer":      2 * time.Hour,
-		"for ever":    driver.RetainForever,
-	} {
-		p := claimOf(id)
-		p.Retention = time.Hour
-		b.mustClaim(p, driver.DecisionClaimed)
-		foretold := end(id)
-		c := completionOf(p, "x")
-		c.Retention = kept
-		res, err := b.Complete(t.Context(), c)
-		must(t, err)
-		now := end(id)
-		switch {
-		case (now == nil) != (kept == driver.RetainForever):
-			t.Errorf("%s: the row may go at %v", id, now)
-		case now == nil:
-		case *now < res.CompletedAt.Add(kept).UnixMicro():
-			t.Errorf("%s: the row may go before its time", id)
-		case (*now == *foretold) != (kept == time.Hour):
-			t.Errorf("%s: the end moved by %d us", id, *now-*foretold)
-		}
-	}
 }
 
 func TestClaimsSweep(t *testing.T) {

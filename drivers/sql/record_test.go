@@ -213,7 +213,7 @@ func TestABatchOfRenewalsAnswersEachAsRenewDoes(t *testing.T) {
 	}})
 	must(t, err)
 	for i, want := range []error{nil, driver.ErrLost, driver.ErrLost, driver.ErrLost, nil, driver.ErrInvalid} {
-		if got := res.Renewals[i]; !errors.Is(got.Err, want) || want == nil && got.Result.LeaseLeft != time.Hour {
+		if got := res.Renewals[i]; !errors.Is(got.Err, want) || want == nil && got.Result.LeaseLeft < 59*time.Minute {
 			t.Errorf("renewal %d: %+v, want %v", i, got, want)
 		}
 	}

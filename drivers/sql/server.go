@@ -10,7 +10,7 @@ import (
 // server is what a store has to know of the server that its pool is open on.
 type server struct {
 	mariaDB bool
-	skips   bool // knows SKIP LOCKED
+	modern  bool // knows SKIP LOCKED and JSON_TABLE
 	packet  int  // the most bytes that a statement and its arguments may have
 }
 
@@ -34,14 +34,14 @@ func (s *Store) learn(ctx context.Context, on interface {
 		return err
 	}
 	f.mariaDB = strings.Contains(version, "MariaDB")
-	f.skips = skips(version, f.mariaDB)
+	f.modern = modern(version, f.mariaDB)
 	s.server.Store(&f)
 	return nil
 }
 
-// skips reports whether a server of the version knows SKIP LOCKED. TiDB reads
-// past it, and waits.
-func skips(version string, mariaDB bool) bool {
+// modern reports whether a server of the version knows SKIP LOCKED and
+// JSON_TABLE. TiDB reads past the one, and waits, and does not know the other.
+func modern(version string, mariaDB bool) bool {
 	if strings.Contains(version, "TiDB") {
 		return false
 	}

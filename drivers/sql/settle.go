@@ -35,10 +35,7 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 	if len(p.Outcome) > s.maxOutcome() {
 		return driver.CompleteResult{}, fmt.Errorf("%w: %d bytes", driver.ErrTooLarge, len(p.Outcome))
 	}
-	a := ownerArgs(p.Key, p.Token)
-	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
-	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
-	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
+	a := s.completeArgs(p)
 	id := stComplete
 	if s.locks {
 		id, a[pLock] = stUnlockComplete, s.dialect.lock(s.config.table, p.Key)
@@ -48,10 +45,7 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 		return driver.CompleteResult{}, err
 	}
 	if found {
-		return driver.CompleteResult{
-			CompletedAt: clock(now),
-			LifeLeft:    driver.RoundUp(p.Retention, s.dialect.unit),
-		}, nil
+		return s.completedAt(now, p), nil
 	}
 	r, err := s.owned(ctx, a, p.Token)
 	if err != nil {
@@ -68,6 +62,19 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 		LifeLeft:    r.left(later(r.base(), r.retention)),
 		Already:     true,
 	}, nil
+}
+
+func (s *Store) completeArgs(p *driver.CompleteParams) *args {
+	a := ownerArgs(p.Key, p.Token)
+	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
+	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
+	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
+	return a
+}
+
+// completedAt answers a completion that took effect when the clock was now.
+func (s *Store) completedAt(now int64, p *driver.CompleteParams) driver.CompleteResult {
+	return driver.CompleteResult{CompletedAt: clock(now), LifeLeft: driver.RoundUp(p.Retention, s.dialect.unit)}
 }
 
 // owned reads the record and returns [driver.ErrLost] if it is not the token's.

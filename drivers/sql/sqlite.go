@@ -6,6 +6,9 @@ var sqliteDrivers = []string{"modernc.org/sqlite"}
 
 const sqliteNow = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000`
 
+// sqliteListed is whose records a batch is about.
+const sqliteListed = `unhex(value ->> 'scope') AS b_scope, unhex(value ->> 'id') AS b_id, unhex(value ->> 'token') AS b_token`
+
 // sqlite speaks SQLite 3.42 or later.
 //
 // Its clock has milliseconds (https://www.sqlite.org/lang_datefunc.html). It
@@ -77,8 +80,8 @@ WHERE scope = :scope AND id = :id AND state = 1 AND token = :token
 RETURNING {now}`,
 
 		stRenew: `
-UPDATE {table} SET purge_at = purge_at + max(lease_end, {now} + :lease) - lease_end,
-	lease_end = max(lease_end, {now} + :lease)
+UPDATE {table} SET lease_end = max(lease_end, {now} + :lease),
+	purge_at = purge_at + max(0, max(lease_end, {now} + :lease) + max(retention + tombstone, {memory}) - purge_at)
 WHERE scope = :scope AND id = :id AND state = 1 AND token = :token AND lease_end IS NOT NULL
 RETURNING lease_end - {now}`,
 
@@ -91,12 +94,35 @@ WHERE scope = :scope AND id = :id AND fence = :fence AND state = :state AND coal
 RETURNING {now}`,
 
 		stRenewBatch: `
-UPDATE {table} AS t SET purge_at = purge_at + max(lease_end, {now} + b.lease) - lease_end,
-	lease_end = max(lease_end, {now} + b.lease)
-FROM (SELECT unhex(value ->> 'scope') AS scope, unhex(value ->> 'id') AS id, unhex(value ->> 'token') AS token,
-	value ->> 'lease' AS lease FROM json_each(:batch)) AS b
-WHERE t.scope = b.scope AND t.id = b.id AND t.state = 1 AND t.token = b.token AND t.lease_end IS NOT NULL
-RETURNING scope, id, token, lease_end - {now}`,
+UPDATE {table} AS t SET lease_end = max(lease_end, {now} + b.lease),
+	purge_at = purge_at + max(0, max(lease_end, {now} + b.lease) + max(retention + tombstone, {memory}) - purge_at)
+FROM (SELECT ` + sqliteListed + `, value ->> 'lease' AS lease FROM json_each(:batch)) AS b
+WHERE t.scope = b.b_scope AND t.id = b.b_id AND t.state = 1 AND t.token = b.b_token AND t.lease_end IS NOT NULL
+RETURNING scope, id, lease_end - {now}`,
+
+		// Without a WHERE, ON would belong to a join.
+		stClaimBatch: `
+INSERT INTO {table} (scope, id, format, state, guarantee, on_lapse, token, fence, generation, attempt, took_over,
+	fingerprint, claimed_at, lease_end, retention, tombstone, purge_at)
+SELECT unhex(value ->> 'scope'), unhex(value ->> 'id'), value ->> 'format', 1, value ->> 'guarantee', value ->> 'on_lapse',
+	unhex(value ->> 'token'), {now}, {now}, 1, 0, unhex(value ->> 'fingerprint'), {now}, {now} + (value ->> 'lease'),
+	value ->> 'retention', value ->> 'tombstone', {now} + (value ->> 'lease') + (value ->> 'keep')
+FROM json_each(:batch) WHERE true
+ON CONFLICT (scope, id) DO NOTHING
+RETURNING scope, id, claimed_at`,
+
+		stCompleteBatch: `
+UPDATE {table} AS t SET state = b.b_to, format = b.b_format, outcome = b.b_outcome, lease_end = NULL, ended_at = {now},
+	retention = b.b_retention, tombstone = b.b_tombstone,
+	purge_at = CASE WHEN purge_at - {now} - b.keep BETWEEN 0 AND b.keep / 8 THEN purge_at ELSE {now} + b.keep END
+FROM (SELECT ` + sqliteListed + `, value ->> 'to' AS b_to, value ->> 'format' AS b_format, unhex(value ->> 'outcome') AS b_outcome,
+	value ->> 'retention' AS b_retention, value ->> 'tombstone' AS b_tombstone, value ->> 'keep' AS keep FROM json_each(:batch)) AS b
+WHERE t.scope = b.b_scope AND t.id = b.b_id AND t.state = 1 AND t.token = b.b_token AND t.format <= b.b_format
+RETURNING scope, id, ended_at`,
+
+		stReadBatch: `
+SELECT scope, id, {seen} FROM (SELECT ` + sqliteListed + ` FROM json_each(:batch)) AS b
+CROSS JOIN {table} ON scope = b_scope AND id = b_id`,
 
 		stPurge: `
 DELETE FROM {table} WHERE rowid IN

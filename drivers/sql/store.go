@@ -42,16 +42,18 @@ type pool struct {
 }
 
 var (
-	_ driver.Driver       = (*Store)(nil)
-	_ driver.Transactor   = (*Store)(nil)
-	_ driver.Inspector    = (*Store)(nil)
-	_ driver.Lister       = (*Store)(nil)
-	_ driver.Resolver     = (*Store)(nil)
-	_ driver.Purger       = (*Store)(nil)
-	_ driver.Verifier     = (*Store)(nil)
-	_ driver.Classifier   = (*Store)(nil)
-	_ driver.Overlapper   = (*Store)(nil)
-	_ driver.BatchRenewer = (*Store)(nil)
+	_ driver.Driver         = (*Store)(nil)
+	_ driver.Transactor     = (*Store)(nil)
+	_ driver.Inspector      = (*Store)(nil)
+	_ driver.Lister         = (*Store)(nil)
+	_ driver.Resolver       = (*Store)(nil)
+	_ driver.Purger         = (*Store)(nil)
+	_ driver.Verifier       = (*Store)(nil)
+	_ driver.Classifier     = (*Store)(nil)
+	_ driver.Overlapper     = (*Store)(nil)
+	_ driver.BatchClaimer   = (*Store)(nil)
+	_ driver.BatchCompleter = (*Store)(nil)
+	_ driver.BatchRenewer   = (*Store)(nil)
 )
 
 // New builds a store on a pool. It sends nothing: [Store.Migrate] creates the

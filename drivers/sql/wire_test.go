@@ -2,6 +2,7 @@ package idemsql_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -92,5 +93,71 @@ func countTrips(t *testing.T, s server, mode idemsql.ClaimMode, want cost) {
 	}
 	if got != want {
 		t.Errorf("round trips: %+v, want %+v", got, want)
+	}
+}
+
+func TestBatchTakesARoundTripOrTwo(t *testing.T) {
+	t.Parallel()
+	type trips struct{ claim, again, complete, renew int }
+	const n = 100 // go into one statement
+	for name, want := range map[string]trips{
+		"postgres":     {1, 2, 1, 1},
+		"postgres/pgx": {1, 2, 1, 1},
+		"mysql":        {2, 2, 1, 2}, // a read says what each came to
+		"mariadb":      {2, 2, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := servers[name]
+			b, p := s.through(t, s.open(t))
+			count := func(f func()) int {
+				before := p.RoundTrips()
+				f()
+				return p.RoundTrips() - before
+			}
+			var got trips
+			for _, id := range []string{"cold", "warm"} {
+				claims := make([]driver.ClaimParams, n)
+				renewals := make([]driver.RenewParams, n)
+				done := make([]driver.CompleteParams, n)
+				for i := range claims {
+					claims[i] = claimOf(fmt.Sprint(id, i))
+					renewals[i] = renewalOf(claims[i], time.Hour)
+					done[i] = completionOf(claims[i], "x")
+				}
+				decided := func(want driver.Decision) {
+					res, err := b.ClaimBatch(t.Context(), driver.ClaimBatchParams{Claims: claims})
+					must(t, err)
+					for _, a := range res.Claims {
+						if a.Err != nil || a.Result.Decision != want || a.Result.Fence == 0 {
+							t.Fatalf("%+v, want %v", a, want)
+						}
+					}
+				}
+				got.claim = count(func() { decided(driver.DecisionClaimed) })
+				got.renew = count(func() {
+					res, err := b.RenewBatch(t.Context(), driver.RenewBatchParams{Renewals: renewals})
+					must(t, err)
+					for _, a := range res.Renewals {
+						if a.Err != nil || a.Result.LeaseLeft < 59*time.Minute {
+							t.Fatalf("%+v", a)
+						}
+					}
+				})
+				got.complete = count(func() {
+					res, err := b.CompleteBatch(t.Context(), driver.CompleteBatchParams{Completions: done})
+					must(t, err)
+					for _, a := range res.Completions {
+						if a.Err != nil || a.Result.Already || a.Result.CompletedAt.IsZero() {
+							t.Fatalf("%+v", a)
+						}
+					}
+				})
+				got.again = count(func() { decided(driver.DecisionCompleted) })
+			}
+			if got != want {
+				t.Errorf("round trips: %+v, want %+v", got, want)
+			}
+		})
 	}
 }
