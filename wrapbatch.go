@@ -59,18 +59,16 @@ func (b *batch[In, Out]) run(ctx context.Context, op *Operation) {
 // split says which inputs go together, with their keys, and which have to wait for their turn: no
 // key occurs twice in what a driver is asked at once.
 func (b *batch[In, Out]) split(op *Operation) (together map[int]string, rest []int) {
-	gathers := len(b.ins) >= minTogether && op.gathers()
+	gathers := op.gathers()
 	seen := make(map[string]bool, len(b.ins))
 	together = make(map[int]string, len(b.ins))
 	for i := range b.ins {
-		if !gathers {
-			rest = append(rest, i)
-			continue
-		}
-		if k, err := b.key(b.ins[i]); err == nil && !seen[k] {
-			seen[k] = true
-			together[i] = k
-			continue
+		if gathers {
+			if k, err := b.key(b.ins[i]); err == nil && !seen[k] {
+				seen[k] = true
+				together[i] = k
+				continue
+			}
 		}
 		rest = append(rest, i)
 	}

@@ -94,16 +94,13 @@ var errNoHandler = &idem.Error{Reason: idem.ErrConfig, Detail: "idemqueue: the h
 func process[M, Out any](
 	op *idem.Operation, key idem.KeyFunc[M], fn func(context.Context, M) (Out, error), omitted Action, opts []idem.WrapOption,
 ) (func(context.Context, M) (Out, Decision), error) {
-	if op != nil && op.Guarantee() == idem.AtLeastOnce {
-		opts = append([]idem.WrapOption{idem.WithFailurePolicy(idem.PolicyRelease)}, opts...)
-	}
 	type ran struct{ failure error }
 	type runKey struct{}
 	wrapped, err := idem.Wrap(op, key, func(ctx context.Context, m M) (Out, error) {
 		out, err := fn(ctx, m)
 		ctx.Value(runKey{}).(*ran).failure = err //nolint:forcetypeassert // it is there: see below
 		return out, err
-	}, opts...)
+	}, released(op, opts)...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +113,14 @@ func process[M, Out any](
 		}
 		return out, d
 	}, nil
+}
+
+// released puts the policy that suits brokers before opts.
+func released(op *idem.Operation, opts []idem.WrapOption) []idem.WrapOption {
+	if op == nil || op.Guarantee() != idem.AtLeastOnce {
+		return opts
+	}
+	return append([]idem.WrapOption{idem.WithFailurePolicy(idem.PolicyRelease)}, opts...)
 }
 
 // decide says what the end of a call means for its message. failure is what

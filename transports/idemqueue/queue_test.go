@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +176,48 @@ func TestDuplicateOfAFinishedMessageHasItsResult(t *testing.T) {
 	}
 }
 
+func TestMessagesOfABatchHaveTheirOwnDecisions(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) driver.Driver{"memory": memory, "sqlite": sqlite} {
+		for _, g := range []idem.Guarantee{idem.AtLeastOnce, idem.AtMostOnce, idem.ExactlyOnce} {
+			if name == "memory" && g == idem.ExactlyOnce {
+				continue
+			}
+			op, err := idem.NewOperation("orders", open(t), g)
+			must(t, err)
+			broken := true
+			var runs atomic.Int64
+			handle, err := idemqueue.BatchHandler(op, keyOf, func(_ context.Context, m message) error {
+				runs.Add(1)
+				if m.Cents == 13 && broken {
+					return errBroken
+				}
+				return nil
+			}, idem.WithInputFingerprint("Cents"))
+			must(t, err)
+			batch := []message{{Header: "a"}, {Header: "b", Cents: 13}, {}, {Header: "a"}, {Header: "a", Cents: 9}}
+			failed, again := idemqueue.Retry, idemqueue.Ack
+			if g == idem.AtMostOnce { // the failure is stored
+				failed, again = idemqueue.DeadLetter, idemqueue.DeadLetter
+			}
+			for _, want := range [][]idemqueue.Action{
+				{idemqueue.Ack, failed, idemqueue.DeadLetter, idemqueue.Ack, idemqueue.DeadLetter},
+				{idemqueue.Ack, again, idemqueue.DeadLetter, idemqueue.Ack, idemqueue.DeadLetter},
+			} {
+				for i, d := range handle(t.Context(), batch) {
+					if d.Action != want[i] {
+						t.Errorf("%s, %v, message %d: %+v, want %v", name, g, i, d, want[i])
+					}
+				}
+				broken = false
+			}
+			if want := map[bool]int64{true: 2, false: 3}[g == idem.AtMostOnce]; runs.Load() != want {
+				t.Errorf("%s, %v: %d runs, want %d", name, g, runs.Load(), want)
+			}
+		}
+	}
+}
+
 type down struct{ driver.Driver }
 
 func (down) Claim(context.Context, driver.ClaimParams) (driver.ClaimResult, error) {
@@ -210,11 +253,14 @@ func TestWrongHandlerIsRefused(t *testing.T) {
 	must(t, err)
 	fn := func(context.Context, message) error { return nil }
 	for says, err := range map[string]error{
-		"the handler is nil":   second(idemqueue.Handler[message](op, keyOf, nil)),
-		"handler is nil":       second(idemqueue.Processor[message, int](op, keyOf, nil)),
-		"unsupported type":     second(idemqueue.Processor(op, keyOf, func(context.Context, message) (chan int, error) { return make(chan int), nil })),
-		"the operation is nil": second(idemqueue.Handler(nil, keyOf, fn)),
-		"use KeyPath":          second(idemqueue.Handler(op, nil, fn)),
+		"the handler is nil":                 second(idemqueue.Handler[message](op, keyOf, nil)),
+		"idemqueue: the handler is nil":      second(idemqueue.BatchHandler[message](op, keyOf, nil)),
+		"handler is nil":                     second(idemqueue.Processor[message, int](op, keyOf, nil)),
+		"unsupported type":                   second(idemqueue.Processor(op, keyOf, func(context.Context, message) (chan int, error) { return make(chan int), nil })),
+		"the operation is nil":               second(idemqueue.Handler(nil, keyOf, fn)),
+		"idemqueue: the key function is nil": second(idemqueue.BatchHandler(op, nil, fn)),
+		"operation is nil":                   second(idemqueue.BatchHandler(nil, keyOf, fn)),
+		"use KeyPath":                        second(idemqueue.Handler(op, nil, fn)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
