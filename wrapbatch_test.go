@@ -241,23 +241,28 @@ func TestBatchWhoseReplyIsLostIsSentAgainOneByOne(t *testing.T) {
 
 func TestClaimThatFailsInABatchIsTriedAgainAlone(t *testing.T) {
 	t.Parallel()
-	d := newBatchDriver(t)
-	d.failOne = func(k driver.Key) error {
-		switch k.ID {
-		case "7":
-			return driver.ErrConflict
-		case "8":
-			return driver.ErrCorrupt
+	synctest.Test(t, func(t *testing.T) { // all of them are in one batch
+		d := newBatchDriver(t)
+		d.failOne = func(k driver.Key) error {
+			switch k.ID {
+			case "7":
+				return driver.ErrConflict
+			case "8":
+				return driver.ErrCorrupt
+			}
+			return nil
 		}
-		return nil
-	}
-	run := wrapBatch(t, d, idem.AtLeastOnce, func(_ context.Context, i int) (int, error) { return i, nil })
-	outs, errs := run(t.Context(), numbers(20))
-	for i := range 20 {
-		if i == 8 && !errors.Is(errs[i], idem.ErrUnreadable) || i != 8 && (errs[i] != nil || outs[i] != i) {
-			t.Error(i, outs[i], errs[i])
+		run := wrapBatch(t, d, idem.AtLeastOnce, func(_ context.Context, i int) (int, error) { return i, nil })
+		outs, errs := run(t.Context(), numbers(20))
+		for i := range 20 {
+			if i == 8 && !errors.Is(errs[i], idem.ErrUnreadable) || i != 8 && (errs[i] != nil || outs[i] != i) {
+				t.Error(i, outs[i], errs[i])
+			}
 		}
-	}
+		if d.claims.Load() != 1 {
+			t.Error(d.claims.Load(), "single claims")
+		}
+	})
 }
 
 func TestBatchDoesNotWaitForACallThatWaits(t *testing.T) {
