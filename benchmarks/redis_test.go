@@ -51,7 +51,7 @@ func openRedis(b *testing.B) *redis {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.op, err = idem.NewOperation("payments", store, idem.AtLeastOnce, idem.WithRetention(time.Minute))
+	r.op, err = idem.NewOperation("payments", store, idem.AtLeastOnce)
 	if err != nil {
 		b.Fatal(err)
 	}

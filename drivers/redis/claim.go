@@ -19,7 +19,17 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	if s.waits() {
 		return s.claimConfirmed(ctx, &p)
 	}
-	return s.claimOn(ctx, s.client, &p)
+	if s.peeks(&p) {
+		if res, ok := s.peek(ctx, &p); ok {
+			s.saw(&p, res)
+			return res, nil
+		}
+	}
+	res, err := s.claimOn(ctx, s.client, &p)
+	if err == nil {
+		s.saw(&p, res)
+	}
+	return res, err
 }
 
 // checkClaim refuses also what the layout of a record cannot hold.

@@ -25,7 +25,11 @@ import (
 //	10  fingerprint's length
 //	12  attempt
 //	16  format
-const headSize = 84
+const (
+	magic    = "idem"
+	layout   = 1
+	headSize = 84
+)
 
 // Times and durations that never end, as the scripts know them.
 const (
@@ -47,6 +51,8 @@ type record struct {
 	generation  int64
 	claimedAt   int64
 	end         int64
+	retention   int64
+	tombstone   int64
 	fingerprint []byte
 	outcome     []byte
 }
@@ -72,6 +78,8 @@ func decode(b []byte) (r record, ok bool) {
 		generation:  number(b[44:]),
 		claimedAt:   number(b[52:]),
 		end:         number(b[60:]),
+		retention:   number(b[68:]),
+		tombstone:   number(b[76:]),
 		fingerprint: b[headSize:n:n],
 		outcome:     b[n:],
 	}

@@ -16,7 +16,12 @@ func (s *Store) Complete(ctx context.Context, p driver.CompleteParams) (driver.C
 		return driver.CompleteResult{}, err
 	}
 	a, err := completeScript.run(ctx, s.client, s.physical(p.Key), completeArgs(&p))
-	return completed(a, err, &p)
+	res, err := completed(a, err, &p)
+	if err == nil && p.To == driver.StateCompleted {
+		s.guess.Note(p.Key)
+		s.clock.saw(res.CompletedAt)
+	}
+	return res, err
 }
 
 func (s *Store) checkCompletion(p *driver.CompleteParams) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/idem-go/idem/driver"
+	"github.com/idem-go/idem/internal/duplicates"
 )
 
 // precision is that of the server's clock.
@@ -22,6 +23,8 @@ type Store struct {
 
 	client  rueidis.Client
 	watches watches
+	guess   *duplicates.Guess // whether to look before a claim
+	clock   serverClock
 }
 
 var (
@@ -48,7 +51,7 @@ func New(client rueidis.Client, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{config: c, client: client}, nil
+	return &Store{config: c, client: client, guess: duplicates.New()}, nil
 }
 
 // Capabilities implements [driver.Driver].

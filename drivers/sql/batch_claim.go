@@ -75,7 +75,7 @@ func (s *Store) claimBatch(ctx context.Context, b batch, claims []driver.ClaimPa
 			singly(e.place) // it has to be taken, is gone again, or the batch failed: the token knows itself
 			continue
 		}
-		s.chooser.saw(p.Key, a.Result.Decision)
+		s.saw(p.Key, a.Result.Decision)
 	}
 	if granted {
 		s.sweep(ctx)

@@ -29,14 +29,14 @@ func (s *Store) Claim(ctx context.Context, p driver.ClaimParams) (driver.ClaimRe
 	if first == Auto {
 		first = s.dialect.leases
 	}
-	if first == Auto && s.chooser.readFirst(p.Key, s.leaseDuplicates()) {
+	if first == Auto && s.guess.Likely(p.Key, s.leaseDuplicates()) {
 		first = ReadFirst
 	}
 	res, err := s.claim(ctx, &p, first)
 	if err != nil {
 		return driver.ClaimResult{}, s.failed("claim", err)
 	}
-	s.chooser.saw(p.Key, res.Decision)
+	s.saw(p.Key, res.Decision)
 	if res.Decision == driver.DecisionClaimed && !res.Own {
 		s.sweep(ctx)
 	}

@@ -162,7 +162,7 @@ func (s *Store) join(
 			return driver.TransactResult{}, s.failed("join", s.conflict(err))
 		}
 		if res.Decision != 0 && res.Decision != driver.DecisionClaimed {
-			s.chooser.saw(p.Key, res.Decision)
+			s.saw(p.Key, res.Decision)
 			res.Joined = true
 			return driver.TransactResult{Claim: res}, nil
 		}
@@ -193,7 +193,7 @@ func (s session) savepoint(
 		return driver.TransactResult{}, s.failed("join", s.conflict(err))
 	}
 	res.Claim.Joined = true
-	s.chooser.saw(p.Key, res.Claim.Decision)
+	s.saw(p.Key, res.Claim.Decision)
 	if res.Claim.Decision == driver.DecisionClaimed {
 		inner := &transaction{tx: t.tx, pool: s.db.DB, depth: t.depth + 1, turn: make(chan struct{}, 1)}
 		c, err := fn(inner.into(ctx), res.Claim)

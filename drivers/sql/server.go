@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
+
+	"github.com/idem-go/idem/driver"
 )
 
 // server is what a store has to know of the server that its pool is open on.
@@ -80,7 +82,13 @@ func (s *Store) tells() bool {
 	if s.dialect.stamps {
 		return s.isMariaDB()
 	}
-	return s.dialect.templates[stClaimTells] != "" && (s.config.mode == ClaimFirst || s.chooser.duplicates(tellShare))
+	return s.dialect.templates[stClaimTells] != "" && (s.config.mode == ClaimFirst || s.guess.Frequent(tellShare))
+}
+
+// saw remembers a key, and how its claim ended.
+func (s *Store) saw(k driver.Key, d driver.Decision) {
+	s.guess.Note(k)
+	s.guess.Count(d)
 }
 
 // leaseDuplicates is the share of duplicates, in percent, from which reading

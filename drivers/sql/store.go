@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/idem-go/idem/driver"
+	"github.com/idem-go/idem/internal/duplicates"
 )
 
 // DB is a pool that a [Store] can be built on.
@@ -29,7 +30,7 @@ type Store struct {
 
 	statements [statementCount]statement
 
-	chooser *chooser
+	guess   *duplicates.Guess // whether to look before a claim
 	flights flights
 	pace    pace          // of purges
 	queue   chan struct{} // of the writers, where there can be but one; else nil
@@ -78,7 +79,7 @@ func New[T DB](db T, opts ...Option) (*Store, error) {
 	if pooled.DriverName() == "" {
 		pooled = sqlx.NewDb(pooled.DB, d.name) // so that sqlx knows the placeholders of the user's named queries
 	}
-	s := &Store{pool: pool{db: pooled}, dialect: d, config: c, chooser: newChooser()}
+	s := &Store{pool: pool{db: pooled}, dialect: d, config: c, guess: duplicates.New()}
 	s.renewals = &s.pool
 	if c.heartbeat != nil {
 		s.renewals = &pool{db: c.heartbeat}

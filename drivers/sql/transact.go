@@ -46,7 +46,7 @@ func (s *Store) Transact(
 			return driver.TransactResult{}, s.failed("transact", err)
 		}
 		if res.Decision != 0 && res.Decision != driver.DecisionClaimed {
-			s.chooser.saw(p.Claim.Key, res.Decision)
+			s.saw(p.Claim.Key, res.Decision)
 			return driver.TransactResult{Claim: res}, nil
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Store) Transact(
 
 func (s *Store) readFirst(k driver.Key) bool {
 	if s.config.mode == Auto {
-		return s.chooser.readFirst(k, s.dialect.duplicates)
+		return s.guess.Likely(k, s.dialect.duplicates)
 	}
 	return s.config.mode == ReadFirst
 }
@@ -82,7 +82,7 @@ func (s *Store) transact(
 	if err != nil {
 		return driver.TransactResult{}, s.failed("transact", err)
 	}
-	s.chooser.saw(p.Key, claim.Decision)
+	s.saw(p.Key, claim.Decision)
 	if claim.Decision != driver.DecisionClaimed {
 		return driver.TransactResult{Claim: claim}, nil
 	}
