@@ -46,9 +46,9 @@ func Listener[E any](
 ) (func(context.Context, E) error, error) {
 	switch {
 	case strings.TrimSpace(name) == "":
-		return nil, errors.New("idemevent: the listener has no name: it is stored, so choose one that lasts")
+		return nil, configError("the listener has no name: it is stored, so choose one that lasts")
 	case fn == nil:
-		return nil, fmt.Errorf("idemevent: the listener %q is nil", name)
+		return nil, configError("the listener %q is nil", name)
 	}
 	c := config[E]{key: identity[E]}
 	for _, o := range opts {
@@ -102,7 +102,7 @@ type Dispatcher[E any] struct {
 // NewDispatcher returns a dispatcher whose listeners run as the operation op.
 func NewDispatcher[E any](op *idem.Operation, opts ...Option[E]) (*Dispatcher[E], error) {
 	if op == nil {
-		return nil, errors.New("idemevent: the operation is nil: build one with idem.NewOperation")
+		return nil, configError("the operation is nil: build one with idem.NewOperation")
 	}
 	return &Dispatcher[E]{op: op, opts: opts, names: map[string]bool{}}, nil
 }
@@ -116,7 +116,7 @@ func (d *Dispatcher[E]) Listen(name string, fn func(context.Context, E) error) e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.names[name] {
-		return fmt.Errorf("idemevent: there are two listeners named %q: each needs a key space of its own", name)
+		return configError("there are two listeners named %q: each needs a key space of its own", name)
 	}
 	d.names[name] = true
 	d.listeners = append(d.listeners, l)
@@ -135,4 +135,9 @@ func (d *Dispatcher[E]) Dispatch(ctx context.Context, e E) error {
 		errs = append(errs, l(ctx, e))
 	}
 	return errors.Join(errs...)
+}
+
+// configError says what to write instead.
+func configError(format string, args ...any) error {
+	return &idem.Error{Reason: idem.ErrConfig, Detail: "idemevent: " + fmt.Sprintf(format, args...)}
 }

@@ -262,7 +262,7 @@ func TestWrongHandlerIsRefused(t *testing.T) {
 		"operation is nil":                   second(idemqueue.BatchHandler(nil, keyOf, fn)),
 		"use KeyPath":                        second(idemqueue.Handler(op, nil, fn)),
 	} {
-		if err == nil || !strings.Contains(err.Error(), says) {
+		if !errors.Is(err, idem.ErrConfig) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
 		}
 	}
