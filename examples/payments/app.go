@@ -150,8 +150,11 @@ func (a *app) charges(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(struct {
+	answer := struct {
 		Process int      `json:"process"`
 		Charges []charge `json:"charges"`
-	}{os.Getpid(), list})
+	}{os.Getpid(), list}
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		fmt.Println("the page has gone:", err)
+	}
 }

@@ -68,7 +68,9 @@ func (m *middleware) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	rewind(r)
+	if m.key != nil {
+		rewind(r)
+	}
 	if key == "" {
 		m.next.ServeHTTP(w, r)
 		return

@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 )
 
@@ -43,7 +43,7 @@ func (r *recorder) WriteHeader(status int) {
 	case r.hijacked:
 		r.w.WriteHeader(status) // which says what is wrong
 	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
-		r.copyHeader(r.header)
+		r.copyHeader(r.header.Clone()) // which the handler may go on changing
 		r.w.WriteHeader(status)
 	case r.status == 0:
 		r.status = status
@@ -177,7 +177,5 @@ func (r *recorder) isTrailer(name string) bool {
 func (r *recorder) copyHeader(h http.Header) {
 	to := r.w.Header()
 	clear(to)
-	for name, values := range h {
-		to[name] = slices.Clone(values)
-	}
+	maps.Copy(to, h)
 }

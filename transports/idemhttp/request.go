@@ -51,9 +51,8 @@ func (c *config) readBody(r *http.Request) error {
 		}
 		body = []byte(r.PostForm.Encode()) // ParseForm has read it
 	}
-	r.Body = buffered{all: body}
+	r.Body = buffered{bytes.NewReader(body), body}
 	r.ContentLength, r.TransferEncoding = int64(len(body)), nil // now it is known
-	rewind(r)
 	return nil
 }
 

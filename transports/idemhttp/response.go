@@ -34,11 +34,11 @@ func (c *config) stored(rec *recorder) Response {
 	}
 	for name, values := range rec.sent {
 		if slices.Contains(c.headers, name) {
-			res.Header[name] = slices.Clone(values)
+			res.Header[name] = values
 		}
 	}
-	res.Body = slices.Clone(res.Body)
-	if c.redact != nil {
+	if c.redact != nil { // the first client's must stay as it is
+		res.Header, res.Body = res.Header.Clone(), slices.Clone(res.Body)
 		c.redact(&res)
 	}
 	return res
