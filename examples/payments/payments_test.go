@@ -141,6 +141,9 @@ func (v visitor) want(what string, before *int, charges int, answers ...string) 
 }
 
 func TestPageShowsWhatEachGuaranteeMakesOfRetriesAndCrashes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a browser, and waits for leases")
+	}
 	t.Parallel()
 	ctx := browser(t)
 	url := start(t)
