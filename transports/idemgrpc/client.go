@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/transports/internal/rpc"
 )
 
 // UnaryClientInterceptor returns an interceptor that sends an idempotency key
@@ -56,8 +57,8 @@ func understood(err error) error {
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:
-			if p, known := problemFor(Reason(d.GetReason())); known && d.GetDomain() == Domain {
-				reason.Reason, reason.Final = p.err, p.final
+			if p, known := rpc.Of(Reason(d.GetReason())); known && d.GetDomain() == Domain {
+				reason.Reason, reason.Final = p.Err, p.Final
 			}
 		case *errdetails.RetryInfo:
 			reason.RetryAfter = d.GetRetryDelay().AsDuration()

@@ -7,12 +7,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/idem-go/idem/transports/internal/rpc"
 )
 
 // The entries of metadata. gRPC compares their names in lower case.
 const (
-	KeyEntry      = "idempotency-key"
-	ReplayedEntry = "idempotency-replayed" // a header: "true" on a replay
+	KeyEntry      = rpc.KeyEntry
+	ReplayedEntry = rpc.ReplayedEntry // a header: "true" on a replay
 )
 
 // Option configures the server's interceptor.
@@ -36,7 +38,7 @@ type config struct {
 func newConfig(opts []Option) (config, error) {
 	c := config{
 		fingerprint: deterministic,
-		final:       isFinal,
+		final:       func(code codes.Code) bool { return rpc.IsFinal(uint32(code)) },
 		failed:      func(code codes.Code) bool { return code != codes.OK },
 		logger:      slog.Default(),
 	}
@@ -49,16 +51,6 @@ func newConfig(opts []Option) (config, error) {
 		}
 	}
 	return c, nil
-}
-
-// isFinal is the default of [WithFinal].
-func isFinal(code codes.Code) bool {
-	switch code { //nolint:exhaustive // all others are answers
-	case codes.Canceled, codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted,
-		codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
-		return false
-	}
-	return true
 }
 
 // FingerprintFunc returns what a call's key is tied to; nil: to nothing.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/idem-go/idem"
+	"github.com/idem-go/idem/transports/internal/rpc"
 )
 
 // UnaryServerInterceptor returns an interceptor that runs each of the methods
@@ -59,7 +60,8 @@ func (s *server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	if !ok {
 		return handler(ctx, req)
 	}
-	key, problem := keyOf(ctx)
+	md, _ := metadata.FromIncomingContext(ctx)
+	key, problem := rpc.Key(md.Get(KeyEntry))
 	switch {
 	case problem != "":
 		return nil, newStatus(KeyInvalid, problem, 0).Err()
