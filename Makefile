@@ -13,7 +13,7 @@ BENCH ?= .
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(CURDIR)/bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
-export IDEM_TEST_REQUIRE ?= sqlite,postgres,mysql,mariadb,redis,redis-cluster,redis-sentinel,rabbitmq
+export IDEM_TEST_REQUIRE ?= sqlite,postgres,pgbouncer,mysql,mariadb,redis,redis-cluster,redis-sentinel,valkey,rabbitmq
 
 .PHONY: help
 help: ## List the targets

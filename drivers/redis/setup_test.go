@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -70,14 +69,11 @@ func cluster(t testing.TB) rueidis.ClientOption {
 	return several(t, testenv.RedisCluster)
 }
 
-// valkey are the options for a server that few machines have.
 func valkey(t testing.TB) rueidis.ClientOption {
 	t.Helper()
-	addr := os.Getenv("IDEM_TEST_VALKEY")
-	if addr == "" {
-		t.Skip("IDEM_TEST_VALKEY is not set: it takes the address of a Valkey server")
-	}
-	return small(rueidis.ClientOption{InitAddress: []string{addr}})
+	o, err := rueidis.ParseURL(testenv.Backend(t, testenv.Valkey))
+	must(t, err)
+	return small(o)
 }
 
 // onOneAndMany are the options for servers of each kind.

@@ -3,7 +3,6 @@ package idemsql_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,19 +10,13 @@ import (
 
 	"github.com/idem-go/idem/driver"
 	idemsql "github.com/idem-go/idem/drivers/sql"
+	"github.com/idem-go/idem/internal/testenv"
 )
-
-// poolerEnv is a URL of PgBouncer in transaction mode, of a version that does
-// not prepare statements again.
-const poolerEnv = "IDEM_TEST_PGBOUNCER"
 
 // S17: Verify finds a pooler that loses prepared statements, and nothing else stops it.
 func TestVerifyFindsAPooler(t *testing.T) {
 	t.Parallel()
-	dsn := os.Getenv(poolerEnv)
-	if dsn == "" {
-		t.Skip(poolerEnv + " is not set: it takes the URL of a PgBouncer in transaction mode")
-	}
+	dsn := testenv.Backend(t, testenv.PgBouncer)
 	for _, tc := range []struct {
 		driver, params string
 		opts           []idemsql.Option

@@ -19,20 +19,22 @@ type Name string
 
 // The backends.
 const (
-	SQLite   Name = "sqlite"   // [Backend] returns the path of a new file, removed when the test ends
-	Postgres Name = "postgres" // IDEM_TEST_POSTGRES, a URL for github.com/lib/pq
-	MySQL    Name = "mysql"    // IDEM_TEST_MYSQL, a DSN for github.com/go-sql-driver/mysql
-	MariaDB  Name = "mariadb"  // IDEM_TEST_MARIADB, likewise
-	Redis    Name = "redis"    // IDEM_TEST_REDIS, host:port or a redis:// URL; [Backend] returns a URL
+	SQLite    Name = "sqlite"    // [Backend] returns the path of a new file, removed when the test ends
+	Postgres  Name = "postgres"  // IDEM_TEST_POSTGRES, a URL for github.com/lib/pq
+	PgBouncer Name = "pgbouncer" // IDEM_TEST_PGBOUNCER, likewise; in transaction mode, in front of Postgres
+	MySQL     Name = "mysql"     // IDEM_TEST_MYSQL, a DSN for github.com/go-sql-driver/mysql
+	MariaDB   Name = "mariadb"   // IDEM_TEST_MARIADB, likewise
+	Redis     Name = "redis"     // IDEM_TEST_REDIS, host:port or a redis:// URL; [Backend] returns a URL
 
 	RedisCluster  Name = "redis-cluster"  // IDEM_TEST_REDIS_CLUSTER, host:port of some nodes, with commas
 	RedisSentinel Name = "redis-sentinel" // IDEM_TEST_REDIS_SENTINEL, likewise of the sentinels of "idem"
+	Valkey        Name = "valkey"         // IDEM_TEST_VALKEY, as for Redis
 	RabbitMQ      Name = "rabbitmq"       // IDEM_TEST_RABBITMQ, an amqp:// URL
 )
 
 const requireVariable = "IDEM_TEST_REQUIRE"
 
-var names = []Name{SQLite, Postgres, MySQL, MariaDB, Redis, RedisCluster, RedisSentinel, RabbitMQ}
+var names = []Name{SQLite, Postgres, PgBouncer, MySQL, MariaDB, Redis, RedisCluster, RedisSentinel, Valkey, RabbitMQ}
 
 // Backend returns where the named backend is. If it is nowhere, the test is skipped, or fails if the backend is
 // required. Tests of several packages use a server at the same time: they have to keep to names of their own in it.
@@ -56,7 +58,7 @@ func Backend(tb testing.TB, name Name) string {
 		tb.Fatalf("testenv: %s names %s, but %s is not set: %s", requireVariable, name, variable(name), remedy(name))
 	case url == "":
 		tb.Skipf("testenv: %s is not set: %s", variable(name), remedy(name))
-	case name == Redis && !strings.Contains(url, "://"):
+	case (name == Redis || name == Valkey) && !strings.Contains(url, "://"):
 		return "redis://" + url
 	}
 
