@@ -42,6 +42,7 @@ var messages = []struct {
 	{"invalid bulk length", kindTooLarge},
 	{"string exceeds maximum allowed size", kindTooLarge},
 	{"max number of clients reached", kindPassing},
+	{"Script killed by user", kindPassing}, // which the server does only before the first write
 	{"unknown command", kindWrong},
 	{"unknown subcommand", kindWrong},
 	{"wrong number of arguments", kindWrong},

@@ -100,7 +100,8 @@ func TestRedisServerErrors(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	must(t, do(ctx, asking, "SCRIPT", "KILL"))
-	if err := <-done; err == nil {
+	killed := <-done
+	if killed == nil {
 		t.Error("the script ended by itself")
 	}
 	table{
@@ -110,6 +111,7 @@ func TestRedisServerErrors(t *testing.T) {
 		"replica without a master":  {do(ctx, dialStale(t, replica), "GET", "x"), passing},
 		"too few replicas":          {do(ctx, alone, "SET", "x", "x"), passing},
 		"busy with a script":        {busyErr, passing},
+		"script killed":             {killed, passing},
 	}.check(t, idemredis.Classify)
 }
 
