@@ -3,8 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -355,18 +355,16 @@ routes:
 
 func TestEveryStoreServesTheGateway(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[testenv.Name]func(url string) string{
-		testenv.Postgres: func(url string) string { return url },
-		testenv.MySQL:    mysqlURL,
-		testenv.MariaDB:  mysqlURL,
-		testenv.Redis:    func(url string) string { return url },
+	for name, store := range map[testenv.Name]func(t *testing.T, where string) string{
+		testenv.Postgres: ownSchema, testenv.MySQL: ownDatabase, testenv.MariaDB: ownDatabase,
+		testenv.Redis: func(_ *testing.T, where string) string { return where },
 	} {
 		t.Run(string(name), func(t *testing.T) {
 			t.Parallel()
-			store := address(testenv.Backend(t, name))
+			address := store(t, testenv.Backend(t, name))
 			service := upstream(t)
-			p := start(t, "-upstream", service, "-store", store)
-			key := fmt.Sprint("idem-command-", time.Now().UnixNano()) // the table is shared
+			p := start(t, "-upstream", service, "-store", address, "-retention", "1m")
+			key := "idem-command-" + rand.Text() // Redis is shared
 			for range 2 {
 				if a := p.post("/pay", key, "500"); a.status != http.StatusCreated || a.body != `{"payment":1}` {
 					t.Errorf("%+v", a)
@@ -374,11 +372,6 @@ func TestEveryStoreServesTheGateway(t *testing.T) {
 			}
 		})
 	}
-}
-
-// mysqlURL turns a DSN of the tests into a URL.
-func mysqlURL(dsn string) string {
-	return "mysql://" + strings.ReplaceAll(strings.ReplaceAll(dsn, "tcp(", ""), ")", "")
 }
 
 func TestWrongCommandLinesAndFilesSayWhatToWrite(t *testing.T) {

@@ -120,7 +120,6 @@ func TestWhatWouldBeAnsweredAlikeIsNotRepeated(t *testing.T) {
 		"409, and no word of coming back": status(409),
 		"a stored 503":                    status(503, "Idempotency-Replayed: true"),
 		"a stored 409":                    status(409, "Idempotency-Replayed: true", "Retry-After: 0"),
-		"a Retry-After beyond the bound":  status(503, "Retry-After: 3600"),
 	} {
 		s := serve(t, failing(answered))
 		a, err := send(t, newClient(t), post(t, s.URL, payment()))
@@ -173,6 +172,15 @@ func TestLastAnswerIsReturnedWhenTriesOrTimeAreOver(t *testing.T) {
 	s = serve(t, failing(status(503, "Retry-After: 30")))
 	if a, err := send(t, newClient(t), post(t, s.URL, payment()).WithContext(ctx)); err != nil || a.status != http.StatusServiceUnavailable {
 		t.Errorf("the caller has less time than the server wants: %+v, %v", a, err)
+	}
+}
+
+func TestServerThatWantsToBeLeftAloneForLongIsNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, failing(status(503, "Retry-After: 1")))
+	c := newClient(t, idemclient.WithMaxRetryAfter(999*time.Millisecond))
+	if a, err := send(t, c, post(t, s.URL, payment())); err != nil || a.status != http.StatusServiceUnavailable || s.arrived.Load() != 1 {
+		t.Errorf("%+v, %v after %d tries", a, err, s.arrived.Load())
 	}
 }
 
