@@ -22,6 +22,7 @@ type ledger struct {
 	effects int // accepted, over all keys that ever were
 	stale   int // effects that were refused because a later run had its own
 	wrong   []string
+	excused int // violations of epochs in which the store's server failed over
 }
 
 type entry struct {
@@ -143,6 +144,20 @@ func (l *ledger) known(key string) string {
 		return e.outcome
 	}
 	return ""
+}
+
+// excuse takes back the violations since there were as many.
+func (l *ledger) excuse(since int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.excused += len(l.wrong) - since
+	l.wrong = l.wrong[:since]
+}
+
+func (l *ledger) violations() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.wrong)
 }
 
 // forget drops the keys of an epoch.

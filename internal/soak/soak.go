@@ -130,9 +130,7 @@ func heap() uint64 {
 func (s *summary) violations() int {
 	n := len(s.other)
 	for _, one := range s.stores {
-		one.mu.Lock()
-		n += len(one.wrong)
-		one.mu.Unlock()
+		n += one.violations()
 	}
 	return n
 }

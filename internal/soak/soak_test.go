@@ -162,3 +162,15 @@ func TestStaleEffectIsRefused(t *testing.T) {
 		t.Errorf("%d effects, %d refused", l.effects, l.stale)
 	}
 }
+
+func TestViolationsOfAFailoverAreCountedApart(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	l.violationf("before")
+	since := l.violations()
+	l.violationf("lost by the server")
+	l.excuse(since)
+	if l.violations() != 1 || l.excused != 1 {
+		t.Errorf("%d violations, %d excused", l.violations(), l.excused)
+	}
+}

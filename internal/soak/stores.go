@@ -33,6 +33,11 @@ type backend struct {
 	proxy   *faults.Proxy   // between the handles and the server; nil: none
 	inbox   *inbox          // nil: no ExactlyOnce
 	closers []func() error
+
+	// masters says which servers have the records now. After a failover others
+	// do, which may not have all that was acknowledged: the driver promises no
+	// more than the servers keep. Nil: there is none.
+	masters func(ctx context.Context) string
 }
 
 // inbox counts the effects of ExactlyOnce runs, in the store's own database.
@@ -231,8 +236,30 @@ func openRedisGroup(name, variable string) func(context.Context) (*backend, erro
 			o.Sentinel.MasterSet = "idem"
 		}
 		b := &backend{name: name}
+		c, err := rueidis.NewClient(o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		b.closers = append(b.closers, func() error { c.Close(); return nil })
+		b.masters = func(ctx context.Context) string { return masters(ctx, c) }
 		return b, b.openClients(o, o)
 	}
+}
+
+// masters are the replication histories of all masters, each of which ends with a failover.
+func masters(ctx context.Context, c rueidis.Client) string {
+	var all []string
+	for _, node := range c.Nodes() {
+		info, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
+		if err != nil || !strings.Contains(info, "role:master") {
+			continue
+		}
+		_, id, _ := strings.Cut(info, "master_replid:")
+		id, _, _ = strings.Cut(id, "\r\n")
+		all = append(all, id)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 func (b *backend) openClients(direct, proxied rueidis.ClientOption) error {

@@ -28,9 +28,9 @@ func (s *summary) String() string {
 		counts(w, one.name, &f.before, &f.lost, &f.twice, &f.delayed, &f.cuts, &f.stalls, &f.outages)
 	}
 	_ = w.Flush()
-	line(w, "ledger", "runs", "of them again", "effects", "stale effects refused", "outcomes audited", "violations")
+	line(w, "ledger", "runs", "of them again", "effects", "stale effects refused", "outcomes audited", "lost by a failover", "violations")
 	for _, one := range s.stores {
-		line(w, one.name, one.runs.Load(), one.again.Load(), one.effects, one.stale, one.audited.Load(), len(one.wrong))
+		line(w, one.name, one.runs.Load(), one.again.Load(), one.effects, one.stale, one.audited.Load(), one.excused, len(one.wrong))
 	}
 	_ = w.Flush()
 	var calls, faults, effects int64
