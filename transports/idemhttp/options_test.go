@@ -2,11 +2,13 @@ package idemhttp_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -128,6 +130,23 @@ func TestMissingPrincipalIsWarnedOfOnce(t *testing.T) {
 		if warned := strings.Count(log.String(), "WithoutPrincipal"); (warned == 1) != (name == "") {
 			t.Errorf("%q: %d warnings: %s", name, warned, log.String())
 		}
+	}
+}
+
+func TestClientThatLeavesIsNoFailureInTheLog(t *testing.T) {
+	t.Parallel()
+	op, err := idem.NewOperation("payments", memory(t), idem.AtLeastOnce)
+	must(t, err)
+	var log strings.Builder
+	protect, err := idemhttp.New(op, idemhttp.WithoutPrincipal(), idemhttp.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/payments", strings.NewReader("500"))
+	r.Header.Set("Idempotency-Key", "k")
+	protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it runs") })).ServeHTTP(httptest.NewRecorder(), r)
+	if log.Len() > 0 {
+		t.Error(log.String())
 	}
 }
 

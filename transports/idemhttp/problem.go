@@ -87,7 +87,7 @@ func (c *config) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if !errors.Is(e.Reason, row.reason) {
 			continue
 		}
-		if row.status >= http.StatusInternalServerError {
+		if row.status >= http.StatusInternalServerError && r.Context().Err() == nil { // else the client has left, which is no failure
 			c.logger.ErrorContext(r.Context(), "idemhttp: no response", "error", err)
 		}
 		retry := e.RetryAfter
