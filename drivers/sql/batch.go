@@ -1,6 +1,7 @@
 package idemsql
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -25,6 +26,12 @@ type entry struct {
 	place int // of the answer
 	key   driver.Key
 	args  *args
+}
+
+// owns reports whether the record is there and carries the entry's token.
+func (e entry) owns(r *record) bool {
+	token, _ := e.args[pToken].([]byte)
+	return r != nil && bytes.Equal(r.token, token)
 }
 
 // collect makes batches of n requests. args returns what the statement needs
@@ -67,8 +74,8 @@ func (b batch) text() (string, error) {
 	for i, e := range b {
 		object := make(map[string]any, len(e.args))
 		for p, v := range e.args {
-			if bytes, ok := v.([]byte); ok {
-				v = hex.EncodeToString(bytes)
+			if raw, ok := v.([]byte); ok {
+				v = hex.EncodeToString(raw)
 			}
 			if v != nil {
 				object[paramNames[p]] = v

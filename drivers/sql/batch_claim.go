@@ -46,38 +46,52 @@ func (s *Store) claimBatch(ctx context.Context, b batch, claims []driver.ClaimPa
 	w, err := in.writeBatch(ctx, stClaimBatch, b)
 	var found map[driver.Key]*record
 	if err == nil {
-		var rest batch
-		for _, e := range b {
-			if w.of[e.key] == 0 {
-				rest = append(rest, e)
-			}
-		}
-		found, err = in.readBatch(ctx, rest)
+		found, err = in.readBatch(ctx, w.rest(b))
 	}
 	granted := false
 	for _, e := range b {
 		p, a := &claims[e.place], &answers[e.place]
-		stamp, r := w.of[e.key], found[e.key]
-		if r != nil && r.owner() == p.Token && r.state == driver.StateClaimed && r.claimedAt == w.stamp {
-			stamp = w.stamp
+		if err == nil {
+			*a = s.answer(e, p, w, found[e.key])
 		}
-		var v verdict
-		switch {
-		case err == nil && stamp != 0:
-			granted = true
-			v.answer = s.created(p, stamp)
-		case err == nil && r != nil:
-			if v, a.Err = judge(r, p); a.Err != nil {
-				a.Err = s.failed("claim", a.Err)
-			}
-		}
-		if a.Result = v.answer; a.Err == nil && v.answer.Decision == 0 {
+		if a.Err == nil && a.Result.Decision == 0 {
 			singly(e.place) // it has to be taken, is gone again, or the batch failed: the token knows itself
 			continue
 		}
+		granted = granted || a.Result.Decision == driver.DecisionClaimed && !a.Result.Own
 		s.saw(p.Key, a.Result.Decision)
 	}
 	if granted {
 		s.sweep(ctx)
 	}
+}
+
+// rest are the entries that the batch has not written, as far as it says so.
+func (w *written) rest(b batch) (rest batch) {
+	for _, e := range b {
+		if w.of[e.key] == 0 {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+// answer is the answer to one claim of a batch; no decision: there is none yet.
+// r is the record that was there, or that the batch made if it says so for none.
+func (s *Store) answer(e entry, p *driver.ClaimParams, w written, r *record) driver.ClaimAnswer {
+	stamp := w.of[e.key]
+	if e.owns(r) && r.state == driver.StateClaimed && r.claimedAt == w.stamp {
+		stamp = w.stamp
+	}
+	switch {
+	case stamp != 0:
+		return driver.ClaimAnswer{Result: s.created(p, stamp)}
+	case r == nil:
+		return driver.ClaimAnswer{}
+	}
+	v, err := judge(r, p)
+	if err != nil {
+		return driver.ClaimAnswer{Err: s.failed("claim", err)}
+	}
+	return driver.ClaimAnswer{Result: v.answer}
 }

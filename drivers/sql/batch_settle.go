@@ -59,7 +59,7 @@ func (s session) stamped(ctx context.Context, b batch, w *written) error {
 	found, err := s.readBatch(ctx, b)
 	for _, e := range b {
 		r := found[e.key]
-		if r != nil && string(r.token) == string(e.args[pToken].([]byte)) && r.endedAt.Int64 == w.stamp {
+		if e.owns(r) && r.endedAt.Int64 == w.stamp {
 			w.of[e.key] = w.stamp
 		}
 	}
@@ -118,7 +118,7 @@ func (s session) renewed(ctx context.Context, b batch, w *written) error {
 	found, err := s.readBatch(ctx, b)
 	for _, e := range b {
 		r := found[e.key]
-		if r != nil && string(r.token) == string(e.args[pToken].([]byte)) && r.state == driver.StateClaimed && r.leaseEnd.Valid {
+		if e.owns(r) && r.state == driver.StateClaimed && r.leaseEnd.Valid {
 			w.of[e.key] = max(r.leaseEnd.Int64-r.now, 1)
 		}
 	}

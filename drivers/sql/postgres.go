@@ -115,8 +115,8 @@ RETURNING t.scope, t.id, t.lease_end - {now}`,
 
 		stClaimBatch: `
 INSERT INTO {table} (` + postgresInserted + `)
-SELECT decode(b.scope, 'hex'), decode(b.id, 'hex'), b.format, 1, b.guarantee, b.on_lapse, decode(b.token, 'hex'), c.n, c.n, 1, false,
-	decode(b.fingerprint, 'hex'), c.n, c.n + b.lease, b.retention, b.tombstone, c.n + b.lease + b.keep
+SELECT decode(b.scope, 'hex'), decode(b.id, 'hex'), b.format, 1, b.guarantee, b.on_lapse, decode(b.token, 'hex'),
+	c.n AS fence, c.n AS generation, 1, false, decode(b.fingerprint, 'hex'), c.n, c.n + b.lease, b.retention, b.tombstone, c.n + b.lease + b.keep
 FROM (SELECT {now} AS n OFFSET 0) AS c, json_to_recordset(CAST(:batch AS json)) AS b (scope text, id text, format smallint,
 	guarantee smallint, on_lapse smallint, token text, fingerprint text, lease bigint, retention bigint, tombstone bigint, keep bigint)
 ON CONFLICT (scope, id) DO NOTHING

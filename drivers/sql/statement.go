@@ -74,8 +74,8 @@ func (d *dialect) compile(template string, c *config) statement {
 	var st statement
 	const rest = ", token, fingerprint, outcome"
 	seen := strings.Replace(d.head, d.now, cmp.Or(d.began, d.now), 1)
-	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{memory}", strconv.FormatInt(fenceMemory, 10), "{record}", d.head+rest, "{seen}", seen+rest,
-		"{idle}", strconv.FormatInt(c.idle.Milliseconds(), 10)).Replace(template)
+	text := strings.NewReplacer("{table}", c.table, "{now}", d.now, "{record}", d.head+rest, "{seen}", seen+rest,
+		"{memory}", strconv.FormatInt(fenceMemory, 10), "{idle}", strconv.FormatInt(c.idle.Milliseconds(), 10)).Replace(template)
 	st.sql = placeholder.ReplaceAllStringFunc(text, func(name string) string {
 		p := param(slices.Index(paramNames[:], name[1:]))
 		if p < 0 {

@@ -1,7 +1,7 @@
 package duplicates_test
 
 import (
-	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/idem-go/idem/driver"
@@ -45,11 +45,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	g := duplicates.New()
 	for i := range 100_000 {
-		g.Note(driver.Key{ID: fmt.Sprint(i)})
+		g.Note(driver.Key{ID: strconv.Itoa(i)})
 	}
 	known := 0
 	for i := range 100_000 {
-		if g.Likely(driver.Key{ID: fmt.Sprint(i)}, 101) {
+		if g.Likely(driver.Key{ID: strconv.Itoa(i)}, 101) {
 			known++
 		}
 	}
