@@ -37,9 +37,9 @@ func (h *history) check(m model) order {
 		DescribeState: func(s any) string { return s.(state).String() }, //nolint:forcetypeassert // ours
 	}
 	o := order{model: nondeterministic.ToModel()}
-	var end time.Duration
+	var end time.Duration // of all that is known; a call without an answer may come after it
 	for _, c := range h.calls {
-		if c.to != never {
+		if end = max(end, c.from); c.to != never {
 			end = max(end, c.to)
 		}
 	}
