@@ -11,8 +11,12 @@
 // lose at a failover, and what to set against it, is in docs/redis.md.
 //
 // Each operation is one script on one key, decided by the server's clock: a
-// call that runs costs two round trips, a replay one that writes nothing. The
-// client stays its user's: this package neither dials nor closes.
+// call that runs costs two round trips, a replay one that writes nothing. An
+// outcome that this process has met lately is read by a plain GET, which is
+// enough where the record lasts as long as its outcome: at least
+// [driver.FenceMemory], without a tombstone, and not in a cluster, whose nodes
+// have a clock each. The client stays its user's: this package neither dials
+// nor closes.
 //
 // Known weaknesses: the effect of a call is not in one transaction with its
 // record, so ExactlyOnce is refused; a record lives on one node, so a node that
