@@ -339,3 +339,40 @@ func TestHoldKeepsAKeyWhoseAnswerIsPassing(t *testing.T) {
 	s.call("k", "500")
 	s.call("k", "500").wantProblem(t, codes.FailedPrecondition, idemgrpc.OutcomeUnknown, false)
 }
+
+// conflicting rolls the first transaction back, as a serialization failure does, and lets another call be first.
+type conflicting struct {
+	driver.Driver
+
+	meanwhile func()
+}
+
+func (c *conflicting) Transact(ctx context.Context, p driver.TransactParams, fn driver.TransactFunc) (driver.TransactResult, error) {
+	tx, _ := driver.As[driver.Transactor](c.Driver)
+	if c.meanwhile == nil {
+		return tx.Transact(ctx, p, fn)
+	}
+	_, err := tx.Transact(ctx, p, func(ctx context.Context, r driver.ClaimResult) (driver.CompleteParams, error) {
+		_, err := fn(ctx, r)
+		return driver.CompleteParams{}, errors.Join(err, errors.New("rolled back"))
+	})
+	c.meanwhile()
+	c.meanwhile = nil
+	return driver.TransactResult{}, errors.Join(driver.ErrConflict, err)
+}
+
+func TestAnswerOfARunThatWasRolledBackIsNotSent(t *testing.T) {
+	t.Parallel()
+	sqlite := stores[1].open(t)
+	other := serve(t, operation(t, sqlite, idem.ExactlyOnce))
+	other.handle = func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		return response("the other's"), nil
+	}
+	s := serve(t, operation(t, &conflicting{sqlite, func() { other.call("k", "500") }}, idem.ExactlyOnce))
+	s.handle = func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) {
+		return response("rolled back"), nil
+	}
+	if a := s.call("k", "500"); a.body != "the other's" || !a.replayed || s.runs.Load() != 1 {
+		t.Errorf("%+v, %d runs", a, s.runs.Load())
+	}
+}

@@ -56,7 +56,7 @@ func Run(
 		fetches := client.PollFetches(ctx)
 		switch err := fetches.Err(); {
 		case fetches.IsClientClosed(), ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		case err != nil:
 			return err
 		}
