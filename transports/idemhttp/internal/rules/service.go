@@ -2,7 +2,6 @@ package rules
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -58,17 +57,18 @@ type Service struct {
 	Runs    atomic.Int64
 	Handler http.HandlerFunc
 
-	t *testing.T
+	t     *testing.T
+	http2 bool
 }
 
-// Serve starts a server for the test, with TLS.
+// Serve starts a server for the test.
 func (s Setup) Serve(t *testing.T, opts ...idemhttp.Option) *Service {
 	t.Helper()
 	opts = append([]idemhttp.Option{idemhttp.WithoutPrincipal(), idemhttp.WithLogger(quiet)}, opts...)
 	ofOp := append([]idem.OperationOption{idem.WithLogger(quiet), idem.WithKeySpace(t.Name())}, s.Options...)
 	op, err := idem.NewOperation("payments", s.Open(t), s.Guarantee, ofOp...)
 	must(t, err)
-	service := &Service{t: t, Op: op}
+	service := &Service{t: t, http2: s.HTTP2, Op: op}
 	protect, err := idemhttp.New(op, opts...)
 	must(t, err)
 	build := s.Build
@@ -79,15 +79,16 @@ func (s Setup) Serve(t *testing.T, opts ...idemhttp.Option) *Service {
 		service.Runs.Add(1)
 		service.Handler(w, r)
 	}))))
-	server.EnableHTTP2 = s.HTTP2
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(!s.HTTP2)
+	protocols.SetUnencryptedHTTP2(s.HTTP2)
+	server.Config.Protocols = protocols
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	server.StartTLS()
+	server.Start()
 	t.Cleanup(server.Close)
-	service.URL, service.Client = server.URL, server.Client()
-	if transport, ok := service.Client.Transport.(*http.Transport); ok && !s.HTTP2 {
-		transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
-		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	}
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	service.URL, service.Client = server.URL, &http.Client{Transport: transport}
 	service.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return service
 }
@@ -140,6 +141,9 @@ func (s *Service) Try(ctx context.Context, q Request) (Answer, error) {
 	res, err := s.Client.Do(r)
 	if err != nil {
 		return Answer{}, err
+	}
+	if (res.ProtoMajor == 2) != s.http2 {
+		return Answer{}, errors.Join(errors.New("the answer came by "+res.Proto), res.Body.Close())
 	}
 	all, err := io.ReadAll(res.Body)
 	return Answer{res.StatusCode, res.Header, string(all)}, errors.Join(err, res.Body.Close())
