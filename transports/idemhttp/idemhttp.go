@@ -175,7 +175,7 @@ func (m *middleware) run(w http.ResponseWriter, r *http.Request, key string, opt
 		return m.conclude(ctx, rec)
 	}, opts...)
 	switch {
-	case rec != nil && (err == nil || errors.Is(err, errRolledBack)):
+	case rec != nil && (err == nil && !res.Replayed || errors.Is(err, errRolledBack)):
 		rec.finish()
 	case rec != nil && rec.streaming:
 		// The client has what there is.
