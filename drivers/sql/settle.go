@@ -64,14 +64,6 @@ func (s session) complete(ctx context.Context, p *driver.CompleteParams) (driver
 	}, nil
 }
 
-func (s *Store) completeArgs(p *driver.CompleteParams) *args {
-	a := ownerArgs(p.Key, p.Token)
-	a[pTo], a[pFormat], a[pOutcome] = int64(p.To), int64(p.Format), blob(p.Outcome)
-	a[pRetention], a[pTombstone] = s.dialect.micros(p.Retention), s.dialect.micros(p.Tombstone)
-	a[pKeep] = s.dialect.keep(p.Retention, p.Tombstone)
-	return a
-}
-
 // completedAt answers a completion that took effect when the clock was now.
 func (s *Store) completedAt(now int64, p *driver.CompleteParams) driver.CompleteResult {
 	return driver.CompleteResult{CompletedAt: clock(now), LifeLeft: driver.RoundUp(p.Retention, s.dialect.unit)}
