@@ -170,9 +170,6 @@ var rules = map[string]func(t *testing.T, d driver.Driver, g idem.Guarantee){
 	},
 	"an outcome that has expired": func(t *testing.T, d driver.Driver, g idem.Guarantee) {
 		t.Helper()
-		if !d.Capabilities().Features.Has(driver.FeatureTombstone) {
-			t.Skip("the driver keeps no tombstones")
-		}
 		s := serve(t, operation(t, d, g, idem.WithRetention(5*time.Millisecond), idem.WithTombstone(time.Hour)))
 		s.handle = func(context.Context, *pb.SimpleRequest) (*pb.SimpleResponse, error) { return response("done"), nil }
 		a := s.call("k", "500")

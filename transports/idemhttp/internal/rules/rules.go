@@ -21,7 +21,11 @@ func (s Setup) Run(t *testing.T) {
 	if d := s.Open(t); !d.Capabilities().SingleWriter { // else a run would hold up the other rules
 		s.Open = func(*testing.T) driver.Driver { return d }
 	}
-	for _, table := range []map[string]func(*testing.T, Setup){rules, attacks} {
+	tables := []map[string]func(*testing.T, Setup){rules, attacks}
+	if s.HTTP2 {
+		tables = append(tables, slow)
+	}
+	for _, table := range tables {
 		for name, rule := range table {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -232,12 +236,13 @@ var rules = map[string]func(t *testing.T, s Setup){
 		v.Send(other).WantProblem(t, http.StatusUnprocessableEntity, "key_reused")
 		v.Send(Request{Key: "k"}).WantProblem(t, http.StatusForbidden, "forbidden")
 	},
+}
+
+// slow rules take seconds, so they are run over one protocol alone.
+var slow = map[string]func(t *testing.T, s Setup){
 	"L3 a handler that outlives its lease, with a duplicate waiting, runs once": func(t *testing.T, s Setup) {
 		t.Helper()
 		const lease = time.Second
-		if !s.HTTP2 {
-			t.Skip("once a store is enough for what takes so long: it runs over HTTP/2")
-		}
 		opts := []idem.OperationOption{idem.WithWait(time.Minute)}
 		if s.Guarantee != idem.ExactlyOnce { // which has none
 			opts = append(opts, idem.WithLeaseTTL(lease))
