@@ -87,18 +87,8 @@ func claimed(a answer, err error, p *driver.ClaimParams) (driver.ClaimResult, er
 	if !ok {
 		return driver.ClaimResult{}, failed("claim", fmt.Errorf("%w: the answer holds no record", driver.ErrCorrupt))
 	}
-	res := driver.ClaimResult{
-		Decision:    decision(a.verdict),
-		Own:         r.token == p.Token,
-		Fence:       r.fence,
-		Generation:  r.generation,
-		Attempt:     r.attempt,
-		Fingerprint: r.fingerprint,
-		OnLapse:     r.onLapse,
-		Format:      r.format,
-		ClaimedAt:   clock(r.claimedAt),
-		DecidedAt:   clock(now),
-	}
+	res := r.answer(decision(a.verdict), p)
+	res.DecidedAt = clock(now)
 	if a.verdict == verdictOK {
 		res.Own, res.Fingerprint = false, a.bytes(3)
 	}
@@ -107,12 +97,29 @@ func claimed(a answer, err error, p *driver.ClaimParams) (driver.ClaimResult, er
 		res.LeaseLeft = left(now, until)
 		return res, nil
 	}
-	if res.Decision == driver.DecisionCompleted {
-		res.Outcome = r.outcome
-	}
 	res.LifeLeft = left(now, until)
 	res.CompletedAt = clock(r.end)
 	return res, nil
+}
+
+// answer is what a claim that came to d is told of the record, but for times
+// that need a clock.
+func (r *record) answer(d driver.Decision, p *driver.ClaimParams) driver.ClaimResult {
+	res := driver.ClaimResult{
+		Decision:    d,
+		Own:         r.token == p.Token,
+		Fence:       r.fence,
+		Generation:  r.generation,
+		Attempt:     r.attempt,
+		Fingerprint: r.fingerprint,
+		OnLapse:     r.onLapse,
+		Format:      r.format,
+		ClaimedAt:   clock(r.claimedAt),
+	}
+	if d == driver.DecisionCompleted {
+		res.Outcome = r.outcome
+	}
+	return res
 }
 
 // decision is what the state that a claim found means for it, if it was not

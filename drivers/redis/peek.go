@@ -52,20 +52,10 @@ func (s *Store) peek(ctx context.Context, p *driver.ClaimParams) (driver.ClaimRe
 	if !ok || !r.replays(raw) || r.format > p.Format {
 		return driver.ClaimResult{}, false
 	}
-	return driver.ClaimResult{
-		Decision:    driver.DecisionCompleted,
-		Own:         r.token == p.Token,
-		Fence:       r.fence,
-		Generation:  r.generation,
-		Attempt:     r.attempt,
-		Fingerprint: r.fingerprint,
-		Outcome:     r.outcome,
-		OnLapse:     r.onLapse,
-		Format:      r.format,
-		LifeLeft:    max(left(now, after(r.end, r.retention)), precision),
-		ClaimedAt:   clock(r.claimedAt),
-		CompletedAt: clock(r.end),
-	}, true
+	res := r.answer(driver.DecisionCompleted, p)
+	res.LifeLeft = max(left(now, after(r.end, r.retention)), precision)
+	res.CompletedAt = clock(r.end)
+	return res, true
 }
 
 // replays reports whether raw is a sound record of this layout with an outcome
